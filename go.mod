@@ -1,0 +1,3 @@
+module github.com/zooraft/zooraft
+
+go 1.26
