@@ -92,7 +92,7 @@ func (d *Decoder) String() string {
 	if n == -1 {
 		return NullString
 	}
-	return decodeUTF8(d.take(int(n)))
+	return DecodeText(d.take(int(n)))
 }
 
 // Count reads the element count of a vector whose elements take at least
@@ -128,9 +128,9 @@ func (d *Decoder) Strings() []string {
 	return out
 }
 
-// decodeUTF8 decodes as Java's String(bytes, UTF_8) does: each maximal
+// DecodeText decodes bytes as Java's String(bytes, UTF_8) does: each maximal
 // malformed part becomes one U+FFFD.
-func decodeUTF8(b []byte) string {
+func DecodeText(b []byte) string {
 	if utf8.Valid(b) {
 		return string(b)
 	}

@@ -76,16 +76,12 @@ type SetWatches struct {
 }
 
 // SetWatches reads the record of setWatches, or with two true of setWatches2.
-// A null list is a malformed record, as in ZooKeeper.
 func (d *Decoder) SetWatches(two bool) SetWatches {
 	r := SetWatches{RelativeZxid: Zxid(d.Long()), Data: d.Strings(), Exist: d.Strings(), Child: d.Strings()}
-	missing := r.Data == nil || r.Exist == nil || r.Child == nil
 	if two {
 		r.Persistent, r.PersistentRecur = d.Strings(), d.Strings()
-		missing = missing || r.Persistent == nil || r.PersistentRecur == nil
-	}
-	if missing && d.err == nil {
-		d.err = ErrTruncated
+	} else {
+		r.Persistent, r.PersistentRecur = []string{}, []string{}
 	}
 	return r
 }
