@@ -1,0 +1,72 @@
+package peer
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/zooraft/zooraft/test/toolchain"
+)
+
+// built remembers which binaries this process has built.
+var built struct {
+	sync.Mutex
+	path map[bool]string // by race detector; guarded by the mutex
+}
+
+// ZooraftBinary builds cmd/zooraft into build/bin, once per test process (the
+// Go build cache makes a repeat cheap), and returns the program's path.
+func ZooraftBinary(tb testing.TB, race bool) string {
+	tb.Helper()
+	built.Lock()
+	defer built.Unlock()
+	if p, ok := built.path[race]; ok {
+		return p
+	}
+	name, args := "zooraft", []string{"build"}
+	if race {
+		name, args = "zooraft-race", append(args, "-race")
+	}
+	unlock := toolchain.Lock(tb, "zooraft-binary")
+	defer unlock()
+	bin := filepath.Join(toolchain.BuildDir(tb), "bin")
+	if err := os.MkdirAll(bin, 0o755); err != nil {
+		tb.Fatalf("peer: %v", err)
+	}
+	// Built beside and renamed, so that a running process keeps its file.
+	path := filepath.Join(bin, name)
+	fresh := fmt.Sprintf("%s.%d", path, os.Getpid())
+	cmd := exec.Command("go", append(args, "-o", fresh, "./cmd/zooraft")...)
+	cmd.Dir = toolchain.Root()
+	if out, err := cmd.CombinedOutput(); err != nil {
+		tb.Fatalf("peer: building zooraft: %v\n%s", err, out)
+	}
+	if err := os.Rename(fresh, path); err != nil {
+		tb.Fatalf("peer: %v", err)
+	}
+	if built.path == nil {
+		built.path = map[bool]string{}
+	}
+	built.path[race] = path
+	return path
+}
+
+// StartZooraft starts `zooraft serve <zoo.cfg> -Dname=value… <opts.Args>` and
+// returns when it serves, unless opts.NoWait is set.
+func StartZooraft(tb testing.TB, opts Options) *Server {
+	tb.Helper()
+	bin := ZooraftBinary(tb, opts.Race)
+	s := newServer(tb, "zooraft", opts)
+	args := []string{bin, "serve", s.ConfigFile}
+	defines := map[string]string{"zookeeper.admin.enableServer": "false"}
+	if opts.Jaas != "" {
+		defines["java.security.auth.login.config"] = s.writeFile("jaas.conf", opts.Jaas)
+	}
+	args = append(args, defineArgs(defines, opts.Defines)...)
+	s.command = append(args, opts.Args...)
+	s.Start(tb)
+	return s
+}
