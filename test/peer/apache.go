@@ -1,9 +1,7 @@
 package peer
 
 import (
-	_ "embed"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -13,9 +11,6 @@ import (
 
 // ApacheVersion is the version of the real server.
 const ApacheVersion = "3.9.5"
-
-//go:embed pom.xml
-var pom string
 
 // Class names of the real server's programs, which its jars carry without
 // the usual shell scripts.
@@ -35,22 +30,12 @@ const logback = `<configuration>
 </configuration>
 `
 
-// ApacheClasspath fetches the real server's jars once per machine and returns
-// a class path for java -cp. It skips the test when Java or Maven is missing.
+// ApacheClasspath fetches the real server's jars once per repository and
+// returns a class path for java -cp. It skips the test when Java or Maven is
+// missing.
 func ApacheClasspath(tb testing.TB) string {
 	tb.Helper()
-	toolchain.Need(tb, "java", "mvn")
-	dir := toolchain.Once(tb, "apache-zookeeper-"+ApacheVersion, pom+logback, func(dir string) error {
-		if err := os.WriteFile(filepath.Join(dir, "pom.xml"), []byte(pom), 0o644); err != nil {
-			return err
-		}
-		if err := os.WriteFile(filepath.Join(dir, "logback.xml"), []byte(logback), 0o644); err != nil {
-			return err
-		}
-		return toolchain.Run(dir, "mvn", "-q", "-B", "dependency:copy-dependencies",
-			"-DincludeScope=runtime", "-DoutputDirectory="+filepath.Join(dir, "lib"))
-	})
-	return dir + ":" + filepath.Join(dir, "lib", "*")
+	return toolchain.ClassPath(tb, filepath.Join(toolchain.Root(), "test", "peer", "pom.xml"))
 }
 
 // StartApache starts the real server and returns when it serves, unless
@@ -65,7 +50,10 @@ func StartApache(tb testing.TB, opts Options) *Server {
 		"-Djava.net.preferIPv4Stack=true",
 	}
 	args = append(args, opts.JVMArgs...)
-	defines := map[string]string{"zookeeper.admin.enableServer": "false"}
+	defines := map[string]string{
+		"zookeeper.admin.enableServer": "false",
+		"logback.configurationFile":    s.writeFile("logback.xml", logback),
+	}
 	if opts.Jaas != "" {
 		defines["java.security.auth.login.config"] = s.writeFile("jaas.conf", opts.Jaas)
 	}

@@ -30,12 +30,8 @@ func ZooraftBinary(tb testing.TB, race bool) string {
 	if race {
 		name, args = "zooraft-race", append(args, "-race")
 	}
-	unlock := toolchain.Lock(tb, "zooraft-binary")
-	defer unlock()
-	bin := filepath.Join(toolchain.BuildDir(tb), "bin")
-	if err := os.MkdirAll(bin, 0o755); err != nil {
-		tb.Fatalf("peer: %v", err)
-	}
+	bin := toolchain.Build(tb, "bin")
+	defer toolchain.Lock(tb, filepath.Join(bin, "zooraft.lock"))()
 	// Built beside and renamed, so that a running process keeps its file.
 	path := filepath.Join(bin, name)
 	fresh := fmt.Sprintf("%s.%d", path, os.Getpid())

@@ -20,6 +20,10 @@ import (
 	"testing"
 )
 
+// SkipPrefix starts the message of every skip for a missing program. The run
+// driver lists the lines that contain it.
+const SkipPrefix = "waiting for toolchain: "
+
 // Skipped suites of this process, by test name, with the programs they lack.
 var (
 	skippedMu sync.Mutex
@@ -41,12 +45,12 @@ func Need(t testing.TB, programs ...string) {
 		return
 	}
 	if os.Getenv("CI") == "true" {
-		t.Fatalf("this suite needs %s, and CI=true allows no skip", strings.Join(missing, ", "))
+		t.Fatalf("%s%s (CI=true allows no skip)", SkipPrefix, strings.Join(missing, ", "))
 	}
 	skippedMu.Lock()
 	skipped[t.Name()] = missing
 	skippedMu.Unlock()
-	t.Skipf("this suite needs %s", strings.Join(missing, ", "))
+	t.Skip(SkipPrefix + strings.Join(missing, ", "))
 }
 
 // Main runs a package's tests, then prints which suites were skipped and for
@@ -67,7 +71,7 @@ func PrintSkipped(w io.Writer) {
 	}
 	sort.Strings(names)
 	for _, name := range names {
-		fmt.Fprintf(w, "skipped suite: %s, not found: %s\n", name, strings.Join(skipped[name], ", "))
+		fmt.Fprintf(w, "%s%s: %s\n", SkipPrefix, name, strings.Join(skipped[name], ", "))
 	}
 }
 
