@@ -1,0 +1,105 @@
+package config
+
+import (
+	"strings"
+	"time"
+)
+
+// parserKeys are the settings that Apache's parser of zoo.cfg knows by name
+// and that have an effect here. A -D does not reach them.
+func parserKeys() []key {
+	snapRetain := strictInt("autopurge.snapRetainCount",
+		"Snapshots kept, at least 3. Older ones go after each new one.",
+		func(c *Config) *int { return &c.Storage.SnapRetainCount })
+	set := snapRetain.set
+	snapRetain.set = func(c *Config, raw string) error {
+		if err := set(c, raw); err != nil {
+			return err
+		}
+		if c.Storage.SnapRetainCount < minSnapRetainCount {
+			c.Storage.SnapRetainCount = minSnapRetainCount
+			return fallbackf("%s is too few; as in Apache it becomes %d", raw, minSnapRetainCount)
+		}
+		return nil
+	}
+
+	keys := []key{
+		text("dataDir", "Directory of the snapshots and of myid; ours are in zooraft/ below it. Required.",
+			func(c *Config) *string { return &c.Storage.DataDir }),
+		text("dataLogDir", "Directory of the log; ours is in zooraft/ below it. Default: dataDir.",
+			func(c *Config) *string { return &c.Storage.LogDir }),
+		clientPortKey(),
+		text("clientPortAddress", "Address to bind; every address when left out.",
+			func(c *Config) *string { return &c.Listen.Host }),
+		strictMillis("tickTime", "Unit of the other times and width of an expiry bucket.",
+			func(c *Config) *time.Duration { return &c.Session.TickTime }),
+		strictInt("maxClientCnxns", "Connections from one address; 0 means no bound.",
+			func(c *Config) *int { return &c.Listen.MaxConnectionsPerHost }),
+		sessionLimit("minSessionTimeout", "Shortest session timeout. Default: 2 ticks.",
+			func(c *Config) *time.Duration { return &c.Session.MinTimeout }),
+		sessionLimit("maxSessionTimeout", "Longest session timeout. Default: 20 ticks.",
+			func(c *Config) *time.Duration { return &c.Session.MaxTimeout }),
+		snapRetain,
+		strictBool("standaloneEnabled", "Makes one server line a server alone.",
+			func(c *Config) *bool { return &c.Ensemble.StandaloneEnabled }),
+		text("dynamicConfigFile", "File that holds the server lines.",
+			func(c *Config) *string { return &c.Ensemble.DynamicFile }),
+		memberLines("server.*", "Membership. One line runs a server alone; its client port counts. "+
+			"Two or more are refused until this version can run an ensemble."),
+		memberLines("group.*", "Hierarchical quorum. Refused with two or more server lines."),
+		memberLines("weight.*", "Hierarchical quorum. Refused with two or more server lines."),
+	}
+	return append(keys, metricsKeys()...)
+}
+
+// clientPortKey also notes that there is a port at all.
+func clientPortKey() key {
+	k := strictInt("clientPort", "Client port; 0 takes a free one. Required, here or in the server line.",
+		func(c *Config) *int { return &c.Listen.Port })
+	set := k.set
+	k.set = func(c *Config, raw string) error {
+		err := set(c, raw)
+		c.Listen.Enabled = err == nil
+		return err
+	}
+	return k
+}
+
+// sessionLimit is a time where -1 means that it follows the tick.
+func sessionLimit(name, note string, field func(*Config) *time.Duration) key {
+	return strictMillis(name, note, field)
+}
+
+// memberLines are read by loadMembers, not by a setter.
+func memberLines(name, note string) key {
+	return key{name: name, note: note, effect: Applied}
+}
+
+// metricsKeys configure the Prometheus endpoint. Apache hands them to the
+// provider, which stops the start when a number cannot be read; with another
+// provider they mean nothing.
+func metricsKeys() []key {
+	port := strictInt("metricsProvider.httpPort", "Port of the Prometheus endpoint.",
+		func(c *Config) *int { return &c.Metrics.Port })
+	export := key{
+		name: "metricsProvider.exportJvmInfo", effect: Applied,
+		note: "Adds metrics of the process; here those of the Go runtime instead of the JVM's.",
+		set: func(c *Config, raw string) error {
+			c.Metrics.ExportProcess = strings.EqualFold(raw, "true")
+			return nil
+		},
+		show: func(c *Config) string {
+			if c.Metrics.ExportProcess {
+				return "true"
+			}
+			return "false"
+		},
+	}
+	return []key{
+		text("metricsProvider.className", "PrometheusMetricsProvider starts the Prometheus endpoint.",
+			func(c *Config) *string { return &c.Metrics.Provider }),
+		text("metricsProvider.httpHost", "Address of the Prometheus endpoint.",
+			func(c *Config) *string { return &c.Metrics.Host }),
+		port, export,
+	}
+}
