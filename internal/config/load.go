@@ -85,10 +85,17 @@ func Load(o Options) (*Config, *Report, error) {
 	l.deriveAndValidate()
 	l.refuse()
 	l.fillReport()
+	sort.SliceStable(l.problems, func(i, j int) bool { return lineOf(l.problems[i]) < lineOf(l.problems[j]) })
 	if err := errors.Join(l.problems...); err != nil {
 		return nil, l.report, err
 	}
 	return l.config, l.report, nil
+}
+
+func lineOf(problem error) int {
+	var e *Error
+	errors.As(problem, &e)
+	return e.Line
 }
 
 func (l *loader) warn(s setting, format string, args ...any) {
@@ -355,6 +362,9 @@ func (l *loader) deriveAndValidate() {
 	if maximum {
 		l.sources["maxSessionTimeout"] = setting{name: "maxSessionTimeout", origin: "follows tickTime"}
 	}
+	if _, given := l.sources["jute.maxbuffer.extrasize"]; !given {
+		l.sources["jute.maxbuffer.extrasize"] = setting{name: "jute.maxbuffer.extrasize", origin: "follows jute.maxbuffer"}
+	}
 	if c.Ensemble.ReadOnlyMode {
 		c.Words.allow("isro") // clients look for a server that takes writes with it
 	}
@@ -379,7 +389,10 @@ func (l *loader) failAtSource(err error) {
 		return
 	}
 	s := l.sources[problem.Key]
-	if s.source() == "" {
+	if other := l.sources["maxSessionTimeout"]; problem.Key == "minSessionTimeout" && s.file == "" {
+		s = other // the shorter limit follows the tick, the longer one was written
+	}
+	if s.source() == "" || strings.HasPrefix(s.origin, "follows ") {
 		s = setting{name: problem.Key, file: l.config.File}
 	}
 	l.fail(s, problem)

@@ -38,9 +38,6 @@ func (l *loader) fillReport() {
 		if s, ok := l.sources[k.name]; ok {
 			source = s.source()
 		}
-		if l.config.File == "" && source == "default" && len(l.options.Args) == 0 {
-			source = "default without a file"
-		}
 		l.report.Values = append(l.report.Values, l.value(k, k.name, k.show(l.config), source))
 	}
 }
