@@ -67,6 +67,10 @@ type Server interface {
 	// sessions sorted. Expensive with many watches.
 	WatchesByPath() []PathSessions
 
+	// Quotas lists the namespaces (first path components) with a quota below
+	// them. It walks the quota nodes only.
+	Quotas() []NamespaceQuota
+
 	// Digests returns the tree digests kept, oldest first (Apache keeps one
 	// for every 128 zxids, at most 1024).
 	Digests() []Digest
@@ -154,7 +158,7 @@ type Connection struct {
 	// Session is 0 before the session is established; everything below is
 	// printed only when it is not.
 	Session        proto.SessionID
-	LastOp         string // Apache's short name, such as GETD; "NA" when none; see OpName
+	LastOp         string // Apache's short name, such as GETD (proto.OpCode.StatName); "NA" when none or failed before it was known
 	Established    time.Time
 	Timeout        time.Duration
 	LastCxid       int64      // -1 when none
@@ -185,15 +189,11 @@ type Conf struct {
 
 // EnsembleConf is what conf prints in addition in an ensemble.
 type EnsembleConf struct {
-	InitLimit, SyncLimit      int
-	ElectionAlg               int
-	ElectionPort, QuorumPort  int
-	PeerType                  int    // 0 participant, 1 observer
-	Membership                string // the configuration's lines, each ended by a newline
-	ObserverMasterPort        int    // 0 when not configured
-	ReconfigEnabled           bool
-	QuorumListenOnAllIPs      bool
-	ConnectToLearnerMasterLim int
+	InitLimit, SyncLimit     int // ticks
+	ElectionAlg              int // 3, the only one left in ZooKeeper
+	ElectionPort, QuorumPort int
+	PeerType                 int    // 0 participant, 1 observer
+	Membership               string // the server lines and version=, without a last newline
 }
 
 // Sessions is the first part of dump. A server that runs the expiry clock
@@ -249,6 +249,17 @@ type WatchSummary struct {
 	Connections int // connections with at least one data watch
 	Paths       int // paths with at least one data watch
 	Watches     int // (connection, path) pairs
+}
+
+// NamespaceQuota sums up the quotas below one first path component, as mntr's
+// quota gauges do: of a limit the hard one counts, or the soft one where there
+// is no hard one (-1 when neither is set), and usage is what the stat nodes
+// say.
+type NamespaceQuota struct {
+	Namespace              string // without the leading slash
+	CountLimit, BytesLimit int64
+	CountUsage, BytesUsage int64
+	HasLimit, HasUsage     bool // false: the gauge has no line for this namespace
 }
 
 // Digest is the tree digest after a zxid.

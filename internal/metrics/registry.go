@@ -157,7 +157,9 @@ func (r *Registry) Gather() []Family {
 	families := make([]Family, 0, len(entries))
 	for _, g := range groups {
 		for i, v := range g.read() {
-			families = append(families, Family{g.descs[i], []Sample{{Value: v}}})
+			if !v.IsAbsent() {
+				families = append(families, Family{g.descs[i], []Sample{{Value: v}}})
+			}
 		}
 	}
 	for _, e := range entries {
@@ -182,13 +184,17 @@ func (d Desc) rank() int {
 	}
 }
 
-// read returns the samples; nil for a member of a gauge group, which its group
-// reads.
+// read returns the samples; nil for an absent gauge, and for a member of a
+// gauge group, which its group reads.
 func (e *entry) read() []Sample {
 	samples := []Sample{}
 	switch m := e.metric.(type) {
 	case func() Value:
-		return []Sample{{Value: m()}}
+		v := m()
+		if v.IsAbsent() {
+			return nil
+		}
+		return []Sample{{Value: v}}
 	case func() map[string]Value:
 		values := m()
 		for _, key := range slices.Sorted(maps.Keys(values)) {

@@ -13,7 +13,15 @@ type Value struct {
 	integer int64
 	decimal float64
 	isFloat bool
+	absent  bool
 }
+
+// Absent returns the value of a gauge that has no meaning at present, such as
+// a leader's on a follower: it is left out wherever metrics are shown.
+func Absent() Value { return Value{absent: true} }
+
+// IsAbsent tells whether the value is to be left out.
+func (v Value) IsAbsent() bool { return v.absent }
 
 // Int returns an integer value.
 func Int(v int64) Value { return Value{integer: v} }

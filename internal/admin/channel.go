@@ -1,0 +1,201 @@
+package admin
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/zooraft/zooraft/internal/metrics"
+)
+
+// Channel is the local admin channel: HTTP on a Unix socket that only the
+// server's user can open, and which therefore needs no whitelist.
+//
+//	GET /health        Health as JSON; 200 when ready, else 503
+//	GET /health/live   the same; 200 when live, else 503
+//	GET /words         the names of the words, as JSON
+//	GET /words/NAME    the word's text (stmk takes ?mask=NUMBER)
+//	GET /metrics.json  mntr's keys without zk_, as JSON
+type Channel struct {
+	path     string
+	listener net.Listener
+	http     *http.Server
+	done     chan struct{} // closed when the accept loop has ended
+}
+
+// channelTimeout bounds a request of the admin channel, in both directions.
+// Source: our choice; a wchp of millions of watches takes seconds.
+const channelTimeout = 60 * time.Second
+
+// Open starts the admin channel below the data directory, whose lock the
+// caller holds. A server whose channel cannot be opened should warn and run
+// on.
+func (a *Admin) Open(dataDir string) (*Channel, error) {
+	path := SocketPath(dataDir)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, fmt.Errorf("admin: open channel: %w", err)
+	}
+	listener, err := listenSocket(path)
+	if err != nil {
+		return nil, fmt.Errorf("admin: open channel: %w", err)
+	}
+	c := &Channel{path: path, listener: listener, done: make(chan struct{})}
+	c.http = &http.Server{
+		Handler:        a.Handler(),
+		ReadTimeout:    channelTimeout,
+		WriteTimeout:   channelTimeout,
+		MaxHeaderBytes: 16 << 10,
+	}
+	go func() {
+		defer close(c.done)
+		_ = c.http.Serve(listener)
+	}()
+	return c, nil
+}
+
+// Path is the socket's real path.
+func (c *Channel) Path() string { return c.path }
+
+// Close ends the channel, cuts requests under way, and removes the socket.
+func (c *Channel) Close() error {
+	err := c.http.Close()
+	<-c.done
+	if removed := os.Remove(c.path); !errors.Is(removed, os.ErrNotExist) {
+		err = errors.Join(err, removed)
+	}
+	return err
+}
+
+// Handler returns the channel's HTTP handler.
+func (a *Admin) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /health", func(w http.ResponseWriter, _ *http.Request) {
+		h := a.server.Health()
+		writeHealth(w, h, h.Ready)
+	})
+	mux.HandleFunc("GET /health/live", func(w http.ResponseWriter, _ *http.Request) {
+		h := a.server.Health()
+		writeHealth(w, h, h.Live)
+	})
+	mux.HandleFunc("GET /words", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, wordNames()) })
+	mux.HandleFunc("GET /words/{word}", a.serveWord)
+	mux.HandleFunc("GET /metrics.json", func(w http.ResponseWriter, _ *http.Request) {
+		writeJSON(w, http.StatusOK, a.monitorReport())
+	})
+	return mux
+}
+
+func wordNames() []string {
+	names := make([]string, 0, len(words))
+	for name := range words {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (a *Admin) serveWord(w http.ResponseWriter, r *http.Request) {
+	word, ok := words[r.PathValue("word")]
+	if !ok {
+		http.Error(w, "no such word; GET /words lists them", http.StatusNotFound)
+		return
+	}
+	var arg []byte
+	if word.argBytes > 0 {
+		mask, err := strconv.ParseInt(r.URL.Query().Get("mask"), 0, 64)
+		if err != nil {
+			http.Error(w, "stmk needs ?mask=NUMBER", http.StatusBadRequest)
+			return
+		}
+		arg = binary.BigEndian.AppendUint64(nil, uint64(mask))
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_ = a.execute(word, arg, w)
+}
+
+func writeHealth(w http.ResponseWriter, h Health, good bool) {
+	status := http.StatusOK
+	if !good {
+		status = http.StatusServiceUnavailable
+	}
+	writeJSON(w, status, h)
+}
+
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	text, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(text, '\n'))
+}
+
+// MarshalJSON keeps mntr's order of keys.
+func (r monitorReport) MarshalJSON() ([]byte, error) {
+	out := bytes.NewBufferString("{")
+	put := func(key string, value any) error {
+		if out.Len() > 1 {
+			out.WriteByte(',')
+		}
+		for i, part := range []any{key, value} {
+			text, err := json.Marshal(part)
+			if err != nil {
+				return err
+			}
+			if i == 1 {
+				out.WriteByte(':')
+			}
+			out.Write(text)
+		}
+		return nil
+	}
+	err := errors.Join(put("version", r.version), put("server_state", r.mode))
+	if r.peerState != "" {
+		err = errors.Join(err, put("peer_state", r.peerState))
+	}
+	for _, line := range r.lines {
+		err = errors.Join(err, put(line.Key, line.Value))
+	}
+	out.WriteByte('}')
+	return out.Bytes(), err
+}
+
+var _ json.Marshaler = metrics.Value{}
+
+// FetchHealth asks the server of a data directory how it is. The error is
+// ErrUnreachable when nobody answers or the answer is not understood.
+func FetchHealth(ctx context.Context, dataDir string) (Health, error) {
+	path := SocketPath(dataDir)
+	client := http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return dialSocket(ctx, path)
+		},
+	}}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://zooraft/health", nil)
+	if err != nil {
+		return Health{}, err
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return Health{}, fmt.Errorf("%w %s: %w", ErrUnreachable, path, err)
+	}
+	defer response.Body.Close()
+	var h Health
+	if err := json.NewDecoder(response.Body).Decode(&h); err != nil {
+		return Health{}, fmt.Errorf("%w %s: its answer is not understood: %w", ErrUnreachable, path, err)
+	}
+	return h, nil
+}
