@@ -27,6 +27,7 @@ func newRootCommand() *cobra.Command {
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(
 		newConfigCommand(),
+		newHealthCommand(),
 		newVersionCommand(),
 	)
 	return root

@@ -37,11 +37,11 @@ type Channel struct {
 // Source: our choice; a wchp of millions of watches takes seconds.
 const channelTimeout = 60 * time.Second
 
-// Open starts the admin channel below the data directory, whose lock the
-// caller holds. A server whose channel cannot be opened should warn and run
-// on.
-func (a *Admin) Open(dataDir string) (*Channel, error) {
-	path := SocketPath(dataDir)
+// Open starts the admin channel in the server's own directory
+// (dataDir/zooraft), whose lock the caller holds. A server whose channel cannot
+// be opened should warn and run on.
+func (a *Admin) Open(ownDir string) (*Channel, error) {
+	path := SocketPath(ownDir)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("admin: open channel: %w", err)
 	}
@@ -174,10 +174,10 @@ func (r monitorReport) MarshalJSON() ([]byte, error) {
 
 var _ json.Marshaler = metrics.Value{}
 
-// FetchHealth asks the server of a data directory how it is. The error is
+// FetchHealth asks the server that owns the directory how it is. The error is
 // ErrUnreachable when nobody answers or the answer is not understood.
-func FetchHealth(ctx context.Context, dataDir string) (Health, error) {
-	path := SocketPath(dataDir)
+func FetchHealth(ctx context.Context, ownDir string) (Health, error) {
+	path := SocketPath(ownDir)
 	client := http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {

@@ -11,11 +11,11 @@ import (
 	"syscall"
 )
 
-// socketName is the admin socket's file in the server's own directory.
+// socketName is the admin socket's file in the server's own directory, dataDir/zooraft.
 const socketName = "admin.sock"
 
-// SocketPath is where the server of a data directory has its admin socket.
-func SocketPath(dataDir string) string { return filepath.Join(dataDir, "zooraft", socketName) }
+// SocketPath is where the server that owns the directory has its admin socket.
+func SocketPath(ownDir string) string { return filepath.Join(ownDir, socketName) }
 
 // maxSocketPath is the longest path in bytes that a socket address holds,
 // without its final zero. Source: sun_path of Linux has 108 bytes, of the BSDs
