@@ -21,6 +21,9 @@ const (
 	SwitchEnforceQuota  uint32 = 1 << 1 // enforceQuota=true
 	SwitchExtendedTypes uint32 = 1 << 2 // extendedTypesEnabled=true
 	SwitchReconfig      uint32 = 1 << 3 // reconfigEnabled=true
+	SwitchSASL          uint32 = 1 << 4 // ACL entries of scheme sasl are accepted
+	SwitchX509          uint32 = 1 << 5 // ACL entries of scheme x509 are accepted
+	SwitchNoDigest      uint32 = 1 << 6 // DigestAuthenticationProvider.enabled=false
 )
 
 // Origin names the connection that a command came by. A command that the

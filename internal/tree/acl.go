@@ -1,0 +1,233 @@
+package tree
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/zooraft/zooraft/internal/proto"
+)
+
+// Schemes of identities and ACL entries that ZooKeeper knows by itself.
+const (
+	schemeWorld  = "world"
+	schemeAuth   = "auth"
+	schemeSuper  = "super"
+	schemeIP     = "ip"
+	schemeDigest = "digest"
+	schemeSASL   = "sasl"
+	schemeX509   = "x509"
+
+	idAnyone = "anyone"
+	idSuper  = "super"
+)
+
+// aclSet is one ACL list, shared by all nodes that have it. The list is never
+// changed.
+type aclSet struct {
+	acl  []proto.ACL
+	refs int // nodes that have it
+}
+
+// aclTable interns ACL lists. Invariant: an entry is there ⇔ refs > 0.
+type aclTable struct {
+	sets map[string]*aclSet // by encoded list
+	buf  []byte
+}
+
+func newACLTable() aclTable { return aclTable{sets: map[string]*aclSet{}} }
+
+// acquire returns the set of the list, which it may keep.
+func (x *aclTable) acquire(acl []proto.ACL) *aclSet {
+	x.buf = proto.AppendACLs(x.buf[:0], acl)
+	s := x.sets[string(x.buf)]
+	if s == nil {
+		s = &aclSet{acl: acl}
+		x.sets[string(x.buf)] = s
+	}
+	s.refs++
+	return s
+}
+
+func (x *aclTable) release(s *aclSet) {
+	if s.refs--; s.refs == 0 {
+		x.buf = proto.AppendACLs(x.buf[:0], s.acl)
+		delete(x.sets, string(x.buf))
+	}
+}
+
+// Allowed tells whether one of the identities has any of the permission bits
+// in perm. A node without ACL allows everything, and so does any identity of
+// scheme super.
+func Allowed(acl []proto.ACL, perm int32, ids []proto.ID) bool {
+	if len(acl) == 0 {
+		return true
+	}
+	for _, id := range ids {
+		if id.Scheme == schemeSuper {
+			return true
+		}
+	}
+	for _, a := range acl {
+		if a.Perms&perm == 0 {
+			continue
+		}
+		if a.ID.Scheme == schemeWorld && a.ID.ID == idAnyone {
+			return true
+		}
+		for _, id := range ids {
+			if id.Scheme == a.ID.Scheme && matches(id, a.ID.ID) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// matches compares an identity with the id of an ACL entry of its scheme.
+func matches(id proto.ID, want string) bool {
+	switch id.Scheme {
+	case schemeIP:
+		return ipMatches(id.ID, want)
+	case schemeDigest, schemeX509:
+		return id.ID == want
+	case schemeSASL:
+		return id.ID == want || id.ID == idSuper
+	}
+	return false
+}
+
+// fixACL checks the list of a create or setACL and replaces auth entries by
+// the asker's identities. Beside ErrInvalidACL it can fail with ErrMarshalling,
+// where Apache's server trips over a null field.
+func fixACL(txn *Txn, acl []proto.ACL) ([]proto.ACL, proto.ErrCode) {
+	uniq, code := withoutDuplicates(acl)
+	if code != proto.ErrOK {
+		return nil, code
+	}
+	if len(uniq) == 0 {
+		return nil, proto.ErrInvalidACL
+	}
+	out := make([]proto.ACL, 0, len(uniq))
+	for _, a := range uniq {
+		switch {
+		case a.ID.Scheme == proto.NullString:
+			return nil, proto.ErrInvalidACL
+		case a.ID.Scheme == schemeAuth:
+			before := len(out)
+			for _, id := range txn.Identities {
+				if txn.hasProvider(id.Scheme) && id.Scheme != schemeIP {
+					out = append(out, proto.ACL{Perms: a.Perms, ID: id})
+				}
+			}
+			if len(out) == before {
+				return nil, proto.ErrInvalidACL
+			}
+			continue
+		case a.ID.Scheme == schemeWorld:
+			if a.ID.ID == proto.NullString {
+				return nil, proto.ErrMarshalling
+			}
+			if a.ID.ID != idAnyone {
+				return nil, proto.ErrInvalidACL
+			}
+		case !txn.hasProvider(a.ID.Scheme):
+			return nil, proto.ErrInvalidACL
+		case a.ID.ID == proto.NullString:
+			return nil, proto.ErrMarshalling
+		case !validID(a.ID):
+			return nil, proto.ErrInvalidACL
+		}
+		out = append(out, a)
+	}
+	return out, proto.ErrOK
+}
+
+// withoutDuplicates drops entries that are equal to an earlier one. Apache
+// compares each entry with the earlier ones, perms first and then the strings
+// of the later one, and a null string there ends the request.
+func withoutDuplicates(acl []proto.ACL) ([]proto.ACL, proto.ErrCode) {
+	out := make([]proto.ACL, 0, len(acl))
+	for _, a := range acl {
+		dup := false
+		for _, b := range out {
+			if a.Perms != b.Perms {
+				continue
+			}
+			if a.ID.Scheme == proto.NullString || a.ID.Scheme == b.ID.Scheme && a.ID.ID == proto.NullString {
+				return nil, proto.ErrMarshalling
+			}
+			if dup = a == b; dup {
+				break
+			}
+		}
+		if !dup {
+			out = append(out, a)
+		}
+	}
+	return slices.Clip(out), proto.ErrOK
+}
+
+// hasProvider tells whether the ensemble authenticates the scheme.
+func (t *Txn) hasProvider(scheme string) bool {
+	switch scheme {
+	case schemeIP:
+		return true
+	case schemeDigest:
+		return t.Switches&proto.SwitchNoDigest == 0
+	case schemeSASL:
+		return t.Switches&proto.SwitchSASL != 0
+	case schemeX509:
+		return t.Switches&proto.SwitchX509 != 0
+	}
+	return false
+}
+
+// validID tells whether the provider of the id's scheme accepts it in an ACL.
+func validID(id proto.ID) bool {
+	switch id.Scheme {
+	case schemeDigest:
+		// Exactly one colon, trailing ones not counted, as Java splits.
+		return strings.Count(strings.TrimRight(id.ID, ":"), ":") == 1
+	case schemeIP:
+		_, _, ok := parseIPRange(id.ID)
+		return ok
+	case schemeSASL:
+		return validPrincipal(id.ID)
+	case schemeX509:
+		return validDN(id.ID)
+	}
+	return false
+}
+
+// validPrincipal accepts names without @, and service[/host]@realm.
+func validPrincipal(name string) bool {
+	local, realm, ok := strings.Cut(name, "@")
+	if !ok {
+		return true
+	}
+	return !strings.ContainsAny(realm, "/@") && strings.Count(local, "/") <= 1
+}
+
+// mask hides the hash of a digest id: everything from a colon to the end of
+// its line becomes ":x".
+func mask(id proto.ID) proto.ID {
+	if id.Scheme != schemeDigest || !strings.Contains(id.ID, ":") {
+		return id
+	}
+	var b strings.Builder
+	hidden := false
+	for _, r := range id.ID {
+		switch {
+		case r == '\n' || r == '\r' || r == '\u0085' || r == '\u2028' || r == '\u2029':
+			hidden = false
+		case hidden:
+			continue
+		case r == ':':
+			hidden = true
+			b.WriteString(":x")
+			continue
+		}
+		b.WriteRune(r)
+	}
+	return proto.ID{Scheme: id.Scheme, ID: b.String()}
+}

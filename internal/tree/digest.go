@@ -1,0 +1,78 @@
+package tree
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+	"strings"
+
+	"github.com/zooraft/zooraft/internal/proto"
+)
+
+// The tree digest is Apache's, version 2: the sum over all nodes of the CRC-32
+// of path ‖ data ‖ stat. Nodes below /zookeeper/ are left out, and the root's
+// path counts as empty. CRC-32 can be continued, so each node keeps the CRC of
+// path ‖ data, and a change of stat costs 60 bytes however large the data are.
+
+const digestStatLen = 60
+
+// pathDataCRC returns the CRC-32 of path ‖ data.
+func (t *Tree) pathDataCRC(path string, data []byte) uint32 {
+	if path == proto.PathRoot {
+		path = ""
+	}
+	t.scratch = append(t.scratch[:0], path...)
+	return crc32.Update(crc32.ChecksumIEEE(t.scratch), crc32.IEEETable, data)
+}
+
+// term returns the node's term of the digest.
+func (n *node) term() uint32 {
+	var b [digestStatLen]byte
+	s := &n.stat
+	binary.BigEndian.PutUint64(b[0:], uint64(s.Czxid))
+	binary.BigEndian.PutUint64(b[8:], uint64(s.Mzxid))
+	binary.BigEndian.PutUint64(b[16:], uint64(s.Pzxid))
+	binary.BigEndian.PutUint64(b[24:], uint64(s.Ctime))
+	binary.BigEndian.PutUint64(b[32:], uint64(s.Mtime))
+	binary.BigEndian.PutUint32(b[40:], uint32(s.Version))
+	binary.BigEndian.PutUint32(b[44:], uint32(s.CVersion))
+	binary.BigEndian.PutUint32(b[48:], uint32(s.AVersion))
+	binary.BigEndian.PutUint64(b[52:], uint64(s.EphemeralOwner))
+	return crc32.Update(n.crc, crc32.IEEETable, b[:])
+}
+
+// edit returns node i for a change of stat or data; seal must follow.
+func (t *Tree) edit(i uint32) *node {
+	n := t.mut(i)
+	t.digest -= uint64(n.sum)
+	return n
+}
+
+// seal brings the digest up to date after a change of node n.
+func (t *Tree) seal(n *node, path string) {
+	n.sum = 0
+	if !outsideDigest(path) {
+		n.sum = n.term()
+	}
+	t.digest += uint64(n.sum)
+}
+
+func outsideDigest(path string) bool {
+	return strings.HasPrefix(path, proto.PathZooKeeper+"/")
+}
+
+// Digest returns the tree digest, kept up to date by every write.
+func (t *Tree) Digest() uint64 { return t.digest }
+
+// DigestFull computes the tree digest anew from every node.
+func (t *Tree) DigestFull() uint64 {
+	var sum uint64
+	_ = walk(t.chunks, func(path string, n *node) error {
+		if !outsideDigest(path) {
+			c := *n
+			c.crc = t.pathDataCRC(path, n.data)
+			sum += uint64(c.term())
+		}
+		return nil
+	})
+	return sum
+}

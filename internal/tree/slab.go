@@ -1,0 +1,119 @@
+package tree
+
+import (
+	"sync/atomic"
+
+	"github.com/zooraft/zooraft/internal/proto"
+)
+
+// Nodes live in chunks and name each other by number, so that the collector
+// has little to follow and a frozen view is a copy of the chunk table:
+//
+//	chunks ──► [128]node [128]node [128]node …
+//	            ▲ number 1 is the root, number 0 means "none"
+//
+// While a view lives, the first write to a chunk copies it; the view keeps the
+// old one.
+const (
+	chunkBits = 7
+	chunkLen  = 1 << chunkBits // 128 nodes of 144 bytes: exactly a size class of Go's allocator
+
+	none uint32 = 0
+	root uint32 = 1
+)
+
+// node is a znode. Data, name and ACL list are never changed in place: readers
+// and views hold them without a copy.
+type node struct {
+	stat proto.StatPersisted
+	name string // last path segment; empty for the root
+	data []byte // nil is null, which clients can tell from empty
+	acl  *aclSet
+
+	parent, first, next, prev uint32 // first child; next and previous sibling; next also links free nodes
+	children                  int32  // number of direct children
+
+	crc uint32 // CRC-32 of path ‖ data, the part of the digest that stat changes leave alone
+	sum uint32 // the node's term of the tree digest; 0 below /zookeeper/
+}
+
+type chunk [chunkLen]node
+
+// slab hands out nodes. The zero value is not ready: see newSlab.
+type slab struct {
+	chunks []*chunk
+	// born[i] is the epoch in which chunks[i] was made. A chunk is private to
+	// the tree if born[i] == epoch or no view lives.
+	born  []uint64
+	epoch uint64        // raised by every freeze
+	views *atomic.Int64 // views not yet released; the only field that other goroutines touch
+	free  uint32        // head of the list of free nodes
+	used  uint32        // numbers handed out so far, free ones included
+}
+
+func newSlab() slab { return slab{views: new(atomic.Int64), used: 1} }
+
+// at returns the node for reading.
+func (s *slab) at(i uint32) *node { return &s.chunks[i>>chunkBits][i&(chunkLen-1)] }
+
+// mut returns the node for writing. Pointers that at returned before for the
+// same chunk may be stale afterwards.
+func (s *slab) mut(i uint32) *node {
+	c := i >> chunkBits
+	if s.born[c] != s.epoch && s.views.Load() > 0 {
+		dup := *s.chunks[c]
+		s.chunks[c], s.born[c] = &dup, s.epoch
+	}
+	return &s.chunks[c][i&(chunkLen-1)]
+}
+
+// alloc returns the number of a zeroed node.
+func (s *slab) alloc() uint32 {
+	if i := s.free; i != none {
+		n := s.mut(i)
+		s.free, n.next = n.next, none
+		return i
+	}
+	i := s.used
+	if int(i>>chunkBits) == len(s.chunks) {
+		s.chunks = append(s.chunks, new(chunk))
+		s.born = append(s.born, s.epoch)
+	}
+	s.used++
+	return i
+}
+
+// release gives the node back.
+func (s *slab) release(i uint32) {
+	n := s.mut(i)
+	*n = node{next: s.free}
+	s.free = i
+}
+
+// link makes child i the first child of parent p.
+func (s *slab) link(p, i uint32) {
+	pn := s.mut(p)
+	old := pn.first
+	pn.first = i
+	pn.children++
+	n := s.mut(i)
+	n.parent, n.next, n.prev = p, old, none
+	if old != none {
+		s.mut(old).prev = i
+	}
+}
+
+// unlink takes child i out of its parent's list.
+func (s *slab) unlink(i uint32) {
+	n := *s.at(i)
+	p := s.mut(n.parent)
+	p.children--
+	if n.prev == none {
+		p.first = n.next
+	} else {
+		s.mut(n.prev).next = n.next
+	}
+	if n.next != none {
+		s.mut(n.next).prev = n.prev
+	}
+}
