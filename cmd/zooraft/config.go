@@ -14,6 +14,7 @@ func newConfigCommand() *cobra.Command {
 		Use:   "config",
 		Short: "Look at a configuration",
 		Args:  usage(cobra.NoArgs),
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newConfigCheckCommand())
 	return cmd

@@ -62,6 +62,13 @@ func clientPortKey() key {
 		c.Listen.Enabled = err == nil
 		return err
 	}
+	show := k.show
+	k.show = func(c *Config) string {
+		if !c.Listen.Enabled {
+			return ""
+		}
+		return show(c)
+	}
 	return k
 }
 

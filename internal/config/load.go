@@ -56,7 +56,14 @@ type loader struct {
 	parsed, properties map[string]setting
 	// sources holds the setting behind each effective value, by name.
 	sources  map[string]setting
+	warnings []warning
 	problems []error
+}
+
+// warning is a Warning that still knows its place.
+type warning struct {
+	at   setting
+	text string
 }
 
 // Load reads everything the options name and returns the effective
@@ -99,9 +106,7 @@ func lineOf(problem error) int {
 }
 
 func (l *loader) warn(s setting, format string, args ...any) {
-	l.report.Warnings = append(l.report.Warnings, Warning{
-		Source: s.source(), Key: s.name, Text: fmt.Sprintf(format, args...),
-	})
+	l.warnings = append(l.warnings, warning{s, fmt.Sprintf(format, args...)})
 }
 
 // fail records a problem at the place of a setting.
@@ -185,10 +190,8 @@ func (l *loader) readFile() error {
 	}
 	l.config.File, l.config.Text = path, string(text)
 	if hadBOM {
-		l.report.Warnings = append(l.report.Warnings, Warning{
-			Source: path + ":1", Key: "byte order mark",
-			Text: "is skipped; Apache takes it for a part of the first line and misses that setting",
-		})
+		l.warn(setting{name: "byte order mark", file: path, line: 1},
+			"is skipped; Apache takes it for a part of the first line and misses that setting")
 	}
 	last := map[string]int{}
 	for i, p := range properties {
@@ -278,10 +281,10 @@ func (l *loader) apply() {
 			if k.set == nil {
 				continue
 			}
-			var warning fallback
+			var other fallback
 			switch err := k.set(l.config, s.value); {
-			case errors.As(err, &warning):
-				l.warn(s, "%s", warning.text)
+			case errors.As(err, &other):
+				l.warn(s, "%s", other.text)
 			case err != nil:
 				l.fail(s, err)
 			}
@@ -318,34 +321,6 @@ func (l *loader) given(k *key) []setting {
 	}
 	sort.Slice(all, func(i, j int) bool { return all[i].name < all[j].name })
 	return all
-}
-
-func (l *loader) applyFlags() {
-	o, c := l.options, l.config
-	if o.Listen != "" {
-		s := setting{name: "clientPort", value: o.Listen, origin: "--listen"}
-		host, port, err := splitListen(o.Listen)
-		if err != nil {
-			l.fail(s, err)
-		}
-		c.Listen.Enabled, c.Listen.Host, c.Listen.Port = true, host, port
-		l.sources["clientPort"], l.sources["clientPortAddress"] = s, s
-	}
-	if o.DataDir != "" {
-		c.Storage.DataDir = o.DataDir
-		l.sources["dataDir"] = setting{name: "dataDir", origin: "--data-dir"}
-	}
-	c.Listen.PortFile = o.PortFile
-	c.Security.AllowUnprotected = o.AllowUnprotected
-}
-
-func splitListen(listen string) (host string, port int, err error) {
-	host, text, err := net.SplitHostPort(listen)
-	if err != nil {
-		host, text = "", listen
-	}
-	port, err = parsePort(text)
-	return host, port, err
 }
 
 // deriveAndValidate fills in what follows other settings and checks relations.
@@ -392,7 +367,11 @@ func (l *loader) failAtSource(err error) {
 	if other := l.sources["maxSessionTimeout"]; problem.Key == "minSessionTimeout" && s.file == "" {
 		s = other // the shorter limit follows the tick, the longer one was written
 	}
-	if s.source() == "" || strings.HasPrefix(s.origin, "follows ") {
+	if followed, ok := strings.CutPrefix(s.origin, "follows "); ok {
+		s = l.sources[followed]
+		s.name = problem.Key
+	}
+	if s.source() == "" {
 		s = setting{name: problem.Key, file: l.config.File}
 	}
 	l.fail(s, problem)

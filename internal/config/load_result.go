@@ -1,6 +1,9 @@
 package config
 
-import "strings"
+import (
+	"sort"
+	"strings"
+)
 
 // refuse stops the start for what this version cannot do.
 func (l *loader) refuse() {
@@ -25,8 +28,13 @@ func (l *loader) refuse() {
 	}
 }
 
-// fillReport lists the effective settings, then what was given in vain.
+// fillReport lists the effective settings, then what was given in vain, and
+// puts the warnings of a file in the order of its lines.
 func (l *loader) fillReport() {
+	sort.SliceStable(l.warnings, func(i, j int) bool { return l.warnings[i].at.line < l.warnings[j].at.line })
+	for _, w := range l.warnings {
+		l.report.Warnings = append(l.report.Warnings, Warning{Source: w.at.source(), Key: w.at.name, Text: w.text})
+	}
 	for _, k := range table() {
 		if k.family() != "" || k.effect != Applied {
 			for _, s := range l.given(k) {

@@ -79,6 +79,9 @@ func (s *scanner) next() (logical []byte, line int, ok bool) {
 		if !continued && len(out) > 0 {
 			return out, line, true
 		}
+		if continued && s.pos == len(s.text) {
+			return out, line, true // Java makes a property even of a lone backslash here
+		}
 	}
 	return out, line, len(out) > 0
 }
