@@ -1,0 +1,319 @@
+package consensus
+
+import (
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+/*
+The batcher turns proposals into log entries.
+
+	Propose ─► queue ─► batcher goroutine ─► raft.Apply ─► reaper goroutine
+	           (limits)  (packs, stamps)      (disk, fsm)   (failed: FateUnknown)
+
+A slot is taken before a batch is packed and given back when its future
+resolves, so that at most InFlight entries are on their way. That is what makes
+groups grow: while one entry is on the disk everything that arrives waits in the
+queue and leaves together. A lone command finds a free slot and leaves at once;
+no timer ever holds one back.
+
+The rejected ways are one entry per command (the library then groups futures
+itself, but each entry pays its own encoding, checksum, apply hand-over and
+replication record: a third of the throughput), and waiting a little for company
+(a latency for everybody that the disk gives for free under load).
+
+Invariants, under mu:
+
+	len(pending) ≤ InFlight, oldest first
+	a token is in the queue, or in one pending batch, or settled
+	every settled token was applied normally or named in FateUnknown, not both
+*/
+type batcher struct {
+	maxBytes, maxCommands           int
+	maxQueueBytes, maxQueueCommands int
+	stamp                           func() (int64, uint32)
+	apply                           func(data []byte) raft.Future
+	barrier                         func() raft.Future
+	unknown                         func(tokens []uint64) // Events.FateUnknown
+
+	stop  <-chan struct{}
+	wake  chan struct{} // capacity 1: the queue may have become non-empty
+	slots chan struct{} // capacity InFlight: held by batches on their way
+	sent  chan *batch   // capacity InFlight: from the batcher to the reaper
+
+	mu         sync.Mutex
+	queue      []proposal // guarded by mu
+	queueBytes int        // guarded by mu
+	pending    []*batch   // guarded by mu
+	leading    bool       // guarded by mu
+	diskFull   bool       // guarded by mu
+	stopped    bool       // guarded by mu
+	lastMillis int64      // guarded by mu; of the term that is led now
+}
+
+// proposal is one queued command, or a barrier if done is set.
+type proposal struct {
+	token   uint64
+	command []byte
+	done    chan error // capacity 1
+}
+
+// batch is one entry on its way.
+type batch struct {
+	tokens   []uint64
+	commands [][]byte
+	done     chan error  // for a barrier
+	future   raft.Future // set before the batch is sent to the reaper
+	reported bool        // guarded by batcher.mu; its tokens were named in FateUnknown
+}
+
+func newBatcher(c Config, stop <-chan struct{}) *batcher {
+	return &batcher{
+		maxBytes: c.MaxBatchBytes, maxCommands: c.MaxBatchCommands,
+		maxQueueBytes: c.MaxQueueBytes, maxQueueCommands: c.MaxQueueCommands,
+		stamp: c.Stamp,
+		stop:  stop,
+		wake:  make(chan struct{}, 1),
+		slots: make(chan struct{}, c.InFlight),
+		sent:  make(chan *batch, c.InFlight),
+	}
+}
+
+// propose queues one command or barrier, or says at once why not.
+func (b *batcher) propose(p proposal) error {
+	if len(p.command) > maxEntryBytes-entryHeaderLen-commandLenLen {
+		return ErrCommandTooLarge
+	}
+	b.mu.Lock()
+	err := b.refusalLocked()
+	if err == nil && p.done == nil &&
+		(len(b.queue) >= b.maxQueueCommands || b.queueBytes+len(p.command) > b.maxQueueBytes && len(b.queue) > 0) {
+		err = ErrQueueFull
+	}
+	if err == nil {
+		b.queue = append(b.queue, p)
+		b.queueBytes += len(p.command)
+	}
+	b.mu.Unlock()
+	if err == nil {
+		b.wakeUp()
+	}
+	return err
+}
+
+func (b *batcher) refusalLocked() error {
+	switch {
+	case b.stopped:
+		return ErrStopped
+	case b.diskFull:
+		return ErrDiskFull
+	case !b.leading:
+		return ErrNotLeader
+	}
+	return nil
+}
+
+func (b *batcher) wakeUp() {
+	select {
+	case b.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run is the batcher goroutine.
+func (b *batcher) run() {
+	defer close(b.sent)
+	for {
+		select {
+		case b.slots <- struct{}{}:
+		case <-b.stop:
+			return
+		}
+		next := b.next()
+		if next == nil {
+			return
+		}
+		if next.done != nil {
+			next.future = b.barrier()
+		} else {
+			millis, flags := b.stampRising()
+			next.future = b.apply(encodeEntry(millis, flags, next.commands))
+			next.commands = nil
+		}
+		b.sent <- next
+	}
+}
+
+// next waits for the queue and packs its head; nil means that the node stops.
+func (b *batcher) next() *batch {
+	for {
+		if packed := b.take(); packed != nil {
+			return packed
+		}
+		select {
+		case <-b.wake:
+		case <-b.stop:
+			return nil
+		}
+	}
+}
+
+func (b *batcher) take() *batch {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.queue) == 0 || b.stopped {
+		return nil
+	}
+	packed := &batch{}
+	if b.queue[0].done != nil {
+		packed.done = b.queue[0].done
+		b.dropLocked(1)
+	} else {
+		n, bytes := 0, 0
+		for n < len(b.queue) && n < b.maxCommands && b.queue[n].done == nil {
+			bytes += len(b.queue[n].command) + commandLenLen
+			if n > 0 && bytes > b.maxBytes {
+				break
+			}
+			n++
+		}
+		packed.tokens = make([]uint64, n)
+		packed.commands = make([][]byte, n)
+		for i, p := range b.queue[:n] {
+			packed.tokens[i], packed.commands[i] = p.token, p.command
+		}
+		b.dropLocked(n)
+	}
+	b.pending = append(b.pending, packed)
+	return packed
+}
+
+// dropLocked removes the first n proposals.
+func (b *batcher) dropLocked(n int) {
+	for i := range n {
+		b.queueBytes -= len(b.queue[i].command)
+		b.queue[i] = proposal{}
+	}
+	b.queue = b.queue[n:]
+	if len(b.queue) == 0 {
+		b.queue = nil
+	}
+}
+
+// stampRising is the leader's time, held back from running backwards within a
+// term when the machine's clock is stepped. A new term takes the clock as it is.
+func (b *batcher) stampRising() (int64, uint32) {
+	millis, flags := b.stamp()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.lastMillis = max(b.lastMillis, millis)
+	return b.lastMillis, flags
+}
+
+// reap is the reaper goroutine: it waits for the batches in the order they were
+// sent and names the tokens of those that failed.
+func (b *batcher) reap() {
+	for sent := range b.sent {
+		b.settle(sent, sent.future.Error())
+		<-b.slots
+	}
+}
+
+func (b *batcher) settle(s *batch, err error) {
+	b.mu.Lock()
+	for i, p := range b.pending {
+		if p == s {
+			b.pending = append(b.pending[:i], b.pending[i+1:]...)
+			break
+		}
+	}
+	report := err != nil && !s.reported && len(s.tokens) > 0
+	s.reported = true
+	b.mu.Unlock()
+	if s.done != nil {
+		s.done <- err
+	}
+	if report {
+		b.unknown(s.tokens)
+	}
+}
+
+// setLeading opens or closes the queue. What waits in it when leadership is
+// lost was never proposed, but its connections have to be told something.
+func (b *batcher) setLeading(leading bool) {
+	b.mu.Lock()
+	b.leading = leading
+	b.lastMillis = 0
+	b.mu.Unlock()
+	if !leading {
+		b.giveUp(ErrNotLeader, false)
+	}
+}
+
+func (b *batcher) setDiskFull(full bool) {
+	b.mu.Lock()
+	b.diskFull = full
+	b.mu.Unlock()
+}
+
+// giveUpIfFull is called when a full disk has lasted longer than the patience.
+func (b *batcher) giveUpIfFull() {
+	b.mu.Lock()
+	full := b.diskFull
+	b.mu.Unlock()
+	if full {
+		b.giveUp(ErrDiskFull, true)
+	}
+}
+
+// shut refuses everything from now on and gives up what is on its way.
+func (b *batcher) shut() {
+	b.mu.Lock()
+	b.stopped = true
+	b.mu.Unlock()
+	b.giveUp(ErrStopped, true)
+}
+
+// giveUp empties the queue and, if asked, stops waiting for pending batches.
+func (b *batcher) giveUp(reason error, pendingToo bool) {
+	var tokens []uint64
+	var barriers []chan error
+	b.mu.Lock()
+	if pendingToo {
+		for _, p := range b.pending {
+			if !p.reported {
+				p.reported = true
+				tokens = append(tokens, p.tokens...)
+			}
+		}
+	}
+	for _, p := range b.queue {
+		if p.done != nil {
+			barriers = append(barriers, p.done)
+		} else {
+			tokens = append(tokens, p.token)
+		}
+	}
+	b.dropLocked(len(b.queue))
+	b.mu.Unlock()
+	for _, done := range barriers {
+		done <- reason
+	}
+	if len(tokens) > 0 {
+		b.unknown(tokens)
+	}
+}
+
+// waitClosed waits for done, at most for within.
+func waitClosed(done <-chan struct{}, within time.Duration) bool {
+	timer := time.NewTimer(within)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return true
+	case <-timer.C:
+		return false
+	}
+}

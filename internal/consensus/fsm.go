@@ -1,0 +1,93 @@
+package consensus
+
+import (
+	"fmt"
+	"io"
+	"sync/atomic"
+
+	"github.com/hashicorp/raft"
+)
+
+// fsm stands between Raft and the StateMachine. Apply equals ApplyBatch of one:
+// RecoverCluster of the library calls the former, everything else the latter.
+// All methods run on Raft's fsm goroutine, or in Open before it starts.
+type fsm struct {
+	sm     StateMachine
+	broken func(error)               // stops the node; may not block
+	count  func(commands, bytes int) // what was applied, for the snapshot trigger
+
+	// refused is set when an entry was not understood: nothing later may be
+	// applied, and no snapshot may cover it.
+	refused atomic.Bool
+	// spoiled tells that the snapshot opened last could not be restored.
+	spoiled func(error)
+}
+
+var _ raft.BatchingFSM = (*fsm)(nil)
+
+// Apply implements raft.FSM.
+func (f *fsm) Apply(l *raft.Log) any { return f.ApplyBatch([]*raft.Log{l})[0] }
+
+// ApplyBatch implements raft.BatchingFSM. It exists although nothing is gained
+// by batches here: without it the library does not move the snapshot's index
+// over configuration entries, and then refuses to take one.
+func (f *fsm) ApplyBatch(logs []*raft.Log) []any {
+	responses := make([]any, len(logs))
+	for i, l := range logs {
+		if f.refused.Load() {
+			responses[i] = ErrStopped
+			continue
+		}
+		if l.Type == raft.LogCommand {
+			if err := f.applyCommand(l); err != nil {
+				f.refused.Store(true)
+				f.broken(err)
+				responses[i] = err
+				continue
+			}
+		}
+	}
+	return responses
+}
+
+func (f *fsm) applyCommand(l *raft.Log) error {
+	e, err := decodeEntry(l.Data)
+	if err == nil {
+		err = f.sm.Apply(l.Index, l.Term, e.timeMillis, e.flags, e.commands)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: entry %d of term %d: %w", ErrStateMachine, l.Index, l.Term, err)
+	}
+	f.count(len(e.commands), len(l.Data))
+	return nil
+}
+
+// Snapshot implements raft.FSM.
+func (f *fsm) Snapshot() (raft.FSMSnapshot, error) {
+	if f.refused.Load() {
+		return nil, ErrStopped
+	}
+	persist, release := f.sm.Freeze()
+	return &frozen{persist: persist, release: release}, nil
+}
+
+// Restore implements raft.FSM.
+func (f *fsm) Restore(r io.ReadCloser) error {
+	err := f.sm.Restore(r)
+	if err != nil {
+		f.spoiled(err)
+	}
+	return err
+}
+
+// frozen is a captured state on its way to a snapshot.
+type frozen struct {
+	persist func(w io.Writer) error
+	release func()
+}
+
+// Persist implements raft.FSMSnapshot. Raft closes or cancels the sink.
+func (f *frozen) Persist(sink raft.SnapshotSink) error { return f.persist(sink) }
+
+// Release implements raft.FSMSnapshot.
+func (f *frozen) Release() { f.release() }

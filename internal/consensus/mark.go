@@ -1,0 +1,166 @@
+package consensus
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"os"
+	"sync"
+)
+
+/*
+The mark is the witness of how far the log was synced, kept apart from the log:
+
+	slot 0 at offset 0, slot 1 at offset 4096, each
+	0               8               16              24              32     36
+	+---------------+---------------+---------------+---------------+------+
+	| magic         | sequence      | index         | term          | crc  |
+	+---------------+---------------+---------------+---------------+------+
+
+A log file cannot tell a torn, never acknowledged last write from an
+acknowledged one whose bits have rotted: both are a bad last record. The mark
+can. Invariant, at any moment and after any crash:
+
+	mark.index ≤ last index that was synced     (or removed on purpose)
+
+It is written after each sync of the log without a sync of its own: a killed
+process loses nothing of it, a power cut only makes it older, and an older mark
+is still true. Before entries at the end of the log are removed, it is lowered
+and synced first. The two slots are written in turn, so one torn write leaves
+the other.
+*/
+const (
+	markMagic   = uint64(0x314b52414d52545a) // "ZTRMARK1"
+	markSlotLen = 36
+	markSlotGap = 4096
+	markFileLen = 2 * markSlotGap
+)
+
+// mark is the open witness file.
+type mark struct {
+	mu       sync.Mutex
+	file     *os.File // guarded by mu
+	sequence uint64   // guarded by mu; the next write goes to slot sequence%2
+	index    uint64   // guarded by mu
+	term     uint64   // guarded by mu
+}
+
+// createMark writes a new witness file of an empty log.
+func createMark(dir, path string) (*mark, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	m := &mark{file: f}
+	_, err = f.WriteAt(make([]byte, markFileLen), 0)
+	if err == nil {
+		err = m.lower(0, 0)
+	}
+	if err == nil {
+		err = syncDir(dir)
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, fmt.Errorf("create %s: %w", path, err)
+	}
+	return m, nil
+}
+
+// openMark reads the witness; a file whose slots are both bad is ErrCorrupt.
+func openMark(path string) (*mark, error) {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	m := &mark{file: f}
+	valid := 0
+	for slot := range int64(2) {
+		var b [markSlotLen]byte
+		if _, err := f.ReadAt(b[:], slot*markSlotGap); err != nil {
+			continue
+		}
+		sequence, index, term, err := decodeMark(b)
+		if err != nil {
+			continue
+		}
+		valid++
+		if sequence >= m.sequence {
+			m.sequence, m.index, m.term = sequence+1, index, term
+		}
+	}
+	if valid == 0 {
+		_ = f.Close()
+		return nil, fmt.Errorf("%w: %s has no valid slot", ErrCorrupt, path)
+	}
+	return m, nil
+}
+
+func decodeMark(b [markSlotLen]byte) (sequence, index, term uint64, err error) {
+	body := b[:markSlotLen-4]
+	if binary.LittleEndian.Uint64(body) != markMagic ||
+		binary.LittleEndian.Uint32(b[markSlotLen-4:]) != crc32.Checksum(body, castagnoli) {
+		return 0, 0, 0, ErrCorrupt
+	}
+	return binary.LittleEndian.Uint64(b[8:]), binary.LittleEndian.Uint64(b[16:]), binary.LittleEndian.Uint64(b[24:]), nil
+}
+
+// get returns the last entry known to be synced.
+func (m *mark) get() (index, term uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.index, m.term
+}
+
+// raise notes that the log is synced through an entry. A full disk is ignored:
+// the older mark stays true.
+func (m *mark) raise(index, term uint64) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := m.writeLocked(index, term); err != nil && !isNoSpace(err) {
+		return err
+	}
+	return nil
+}
+
+// lower must be called before entries after index are removed from the log.
+func (m *mark) lower(index, term uint64) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	// Both slots, or a reader could meet the higher one after a torn write.
+	for range 2 {
+		if err := m.writeLocked(index, term); err != nil {
+			return err
+		}
+		if err := syncData(m.file); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sync makes the mark durable; called at snapshots and at close.
+func (m *mark) sync() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return syncData(m.file)
+}
+
+func (m *mark) close() error {
+	err := m.sync()
+	return errors.Join(err, m.file.Close())
+}
+
+func (m *mark) writeLocked(index, term uint64) error {
+	var b [markSlotLen]byte
+	binary.LittleEndian.PutUint64(b[0:], markMagic)
+	binary.LittleEndian.PutUint64(b[8:], m.sequence)
+	binary.LittleEndian.PutUint64(b[16:], index)
+	binary.LittleEndian.PutUint64(b[24:], term)
+	binary.LittleEndian.PutUint32(b[markSlotLen-4:], crc32.Checksum(b[:markSlotLen-4], castagnoli))
+	if _, err := m.file.WriteAt(b[:], int64(m.sequence%2)*markSlotGap); err != nil {
+		return err
+	}
+	m.sequence, m.index, m.term = m.sequence+1, index, term
+	return nil
+}

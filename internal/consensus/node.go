@@ -1,0 +1,265 @@
+package consensus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// Node is one running server of an ensemble. All methods may be called from
+// any goroutine.
+type Node struct {
+	cfg    Config
+	events Events
+	logger *slog.Logger
+	id     identity // as it was at Open
+
+	raft      *raft.Raft
+	transport *loneTransport
+	fsm       *fsm
+	batcher   *batcher
+	log       *logStore
+	stable    *stableStore
+	snapshots *snapshotStore
+	disk      *disk
+	trigger   *snapshotTrigger
+	locks     dirLocks
+
+	opened  chan struct{} // closed when Open returns; raft is set by then, or never will be
+	stop    chan struct{} // closed first: no new work, waits end
+	failed  chan struct{} // closed when the node stops by itself
+	down    chan struct{} // closed when Raft and our goroutines have ended
+	workers sync.WaitGroup
+
+	leading atomic.Bool // leads and has applied all earlier terms
+
+	stopOnce  sync.Once
+	closeOnce sync.Once
+	closeErr  error
+
+	mu        sync.Mutex
+	reason    error       // guarded by mu; why the node stopped by itself
+	fullSince time.Time   // guarded by mu; zero while there is space
+	patience  *time.Timer // guarded by mu; runs while the disk is full
+}
+
+// Propose queues a command for the log. It never blocks. The node keeps the
+// slice, so it must not be changed afterwards. Commands of one caller are
+// ordered as it calls. After nil the command is applied, or its token is named
+// in Events.FateUnknown; an error means that it is not and will not be in the log.
+func (n *Node) Propose(token uint64, command []byte) error {
+	return n.batcher.propose(proposal{token: token, command: command})
+}
+
+// Barrier returns when everything that was proposed here before it, and every
+// entry of earlier terms, has been applied. It needs leadership.
+func (n *Node) Barrier(ctx context.Context) error {
+	done := make(chan error, 1)
+	if err := n.batcher.propose(proposal{done: done}); err != nil {
+		return err
+	}
+	select {
+	case err := <-done:
+		return translate(err)
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-n.stop:
+		return ErrStopped
+	}
+}
+
+// Snapshot takes a snapshot now and returns when it is durable. Without any
+// applied entry there is nothing to take, which is not an error.
+func (n *Node) Snapshot() error {
+	err := n.raft.Snapshot().Error()
+	if errors.Is(err, raft.ErrNothingNewToSnapshot) {
+		return nil
+	}
+	if err == nil {
+		n.trigger.reset()
+	}
+	return translate(err)
+}
+
+// translate replaces the library's errors that callers would have to know.
+func translate(err error) error {
+	switch {
+	case errors.Is(err, raft.ErrRaftShutdown):
+		return ErrStopped
+	case errors.Is(err, raft.ErrNotLeader), errors.Is(err, raft.ErrLeadershipLost),
+		errors.Is(err, raft.ErrLeadershipTransferInProgress), errors.Is(err, raft.ErrAbortedByRestore):
+		return ErrNotLeader
+	}
+	return err
+}
+
+// Failed is closed when the node stops by itself; Err then gives the reason.
+func (n *Node) Failed() <-chan struct{} { return n.failed }
+
+// Err is why the node stopped by itself, or nil.
+func (n *Node) Err() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.reason
+}
+
+// fail stops the node for good. It does not block, because it is called from
+// within Raft's goroutines.
+func (n *Node) fail(reason error) {
+	n.mu.Lock()
+	first := n.reason == nil
+	if first {
+		n.reason = reason
+	}
+	n.mu.Unlock()
+	if first {
+		n.logger.Error("the node stops", "reason", reason)
+		close(n.failed)
+		go func() {
+			<-n.opened
+			n.shutdown()
+		}()
+	}
+}
+
+// shutdown ends Raft and our goroutines; down is closed when they have ended,
+// which a hung disk can delay for ever.
+func (n *Node) shutdown() {
+	n.stopOnce.Do(func() {
+		close(n.stop)
+		n.batcher.shut()
+		go func() {
+			// Futures first: the library never resolves one that still waits
+			// in its channel when it is shut down.
+			n.workers.Wait()
+			if n.raft == nil {
+				close(n.down)
+				return
+			}
+			_ = n.raft.Shutdown().Error()
+			close(n.down)
+		}()
+	})
+}
+
+// Close stops the node and closes its files, within CloseTimeout. If Raft hangs
+// in a disk call that never returns, it is abandoned: ErrCloseTimeout, and the
+// data directory stays locked until the process ends, because the call may
+// still reach the disk.
+func (n *Node) Close() error {
+	n.closeOnce.Do(func() {
+		n.shutdown()
+		if !waitClosed(n.down, n.cfg.CloseTimeout) {
+			n.closeErr = ErrCloseTimeout
+			return
+		}
+		n.mu.Lock()
+		if n.patience != nil {
+			n.patience.Stop()
+		}
+		n.mu.Unlock()
+		n.closeErr = n.closeFiles()
+	})
+	return n.closeErr
+}
+
+func (n *Node) closeFiles() error {
+	var errs []error
+	if n.log != nil {
+		errs = append(errs, n.log.close())
+	}
+	if n.stable != nil {
+		errs = append(errs, n.stable.close())
+	}
+	n.locks.close()
+	return errors.Join(errs...)
+}
+
+// diskChanged is told by the disk when it fills and when there is space again.
+func (n *Node) diskChanged(full bool) {
+	n.batcher.setDiskFull(full)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !full {
+		if n.patience != nil {
+			n.patience.Stop()
+		}
+		n.logger.Warn("the disk of the log has space again; writes go on", "after", n.cfg.Now().Sub(n.fullSince))
+		n.fullSince = time.Time{}
+		return
+	}
+	n.logger.Error("the disk of the log is full: writes are refused, reads go on", "dir", n.cfg.layout().logRoot)
+	n.fullSince = n.cfg.Now()
+	n.patience = time.AfterFunc(n.cfg.DiskFullPatience, n.batcher.giveUpIfFull)
+}
+
+// watchLeadership is a goroutine: it follows Raft's leadership. A barrier lies
+// between leading and saying so, because duties need the state of all earlier
+// terms; proposals are taken before it.
+func (n *Node) watchLeadership() {
+	defer n.workers.Done()
+	var barrier chan error
+	for {
+		select {
+		case <-n.stop:
+			n.setLeading(false)
+			return
+		case leads := <-n.raft.LeaderCh():
+			barrier = nil
+			n.batcher.setLeading(leads)
+			if !leads {
+				n.setLeading(false)
+				n.events.LeaderChanged(-1)
+				continue
+			}
+			n.events.LeaderChanged(n.cfg.ServerID)
+			barrier = n.startBarrier()
+		case err := <-barrier:
+			barrier = nil
+			if err == nil {
+				n.setLeading(true)
+			}
+		}
+	}
+}
+
+// startBarrier queues a barrier; nil, which never delivers, if that is refused.
+func (n *Node) startBarrier() chan error {
+	done := make(chan error, 1)
+	if err := n.batcher.propose(proposal{done: done}); err != nil {
+		return nil
+	}
+	return done
+}
+
+func (n *Node) setLeading(leading bool) {
+	if n.leading.Swap(leading) != leading {
+		n.events.Leading(leading)
+	}
+}
+
+// snapshotSaved raises the floor: from now on a start that cannot reach this
+// entry has lost something.
+func (n *Node) snapshotSaved(index, term uint64) {
+	err := n.stable.update(func(i *identity) {
+		if index > i.FloorIndex {
+			i.FloorIndex, i.FloorTerm = index, term
+		}
+	})
+	if err == nil {
+		err = n.log.mark.sync()
+	}
+	if err != nil {
+		n.logger.Warn("the floor could not be raised after a snapshot", "index", index, "error", err)
+	}
+	n.logger.Info("snapshot taken", "index", index, "term", term)
+}
+
+// String names the node in messages.
+func (n *Node) String() string { return fmt.Sprintf("server %s", n.id.raftID()) }

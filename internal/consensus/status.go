@@ -1,0 +1,112 @@
+package consensus
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// Status is a snapshot of a node for health checks, metrics and operators.
+type Status struct {
+	ServerID    int
+	Incarnation uint64
+	ClusterID   string
+	LogStore    string
+
+	Role     string // "leader", "follower", "candidate" or "stopped"
+	LeaderID int    // the server that leads, -1 if none is known
+	Leading  bool   // leads and has applied every entry of earlier terms
+	Term     uint64
+
+	FirstIndex   uint64 // oldest entry in the log, 0 for none
+	LastIndex    uint64 // newest entry in the log or snapshot
+	CommitIndex  uint64
+	AppliedIndex uint64
+
+	OldestSnapshot uint64 // its index, 0 for none
+	NewestSnapshot uint64
+
+	Queued int // commands that wait to be packed
+
+	Disk      DiskState
+	FullSince time.Time // zero unless Disk is DiskFull
+
+	// NotReady says why writes would fail now; empty if they would not.
+	NotReady string
+}
+
+// Status tells how the node is. It never waits for the disk.
+func (n *Node) Status() Status {
+	s := Status{
+		ServerID:     n.cfg.ServerID,
+		Incarnation:  n.id.Incarnation,
+		ClusterID:    n.id.ClusterID,
+		LogStore:     n.cfg.LogStore,
+		Role:         role(n.raft.State()),
+		Leading:      n.leading.Load(),
+		Term:         n.raft.CurrentTerm(),
+		LastIndex:    n.raft.LastIndex(),
+		CommitIndex:  n.raft.CommitIndex(),
+		AppliedIndex: n.raft.AppliedIndex(),
+		LeaderID:     -1,
+		Disk:         n.disk.state(),
+	}
+	if _, id := n.raft.LeaderWithID(); id != "" {
+		s.LeaderID = serverIDOf(id)
+	}
+	s.FirstIndex = n.log.first.Load()
+	s.OldestSnapshot, s.NewestSnapshot = n.snapshots.bounds()
+	n.batcher.mu.Lock()
+	s.Queued = len(n.batcher.queue)
+	n.batcher.mu.Unlock()
+	n.mu.Lock()
+	reason := n.reason
+	s.FullSince = n.fullSince
+	n.mu.Unlock()
+	select {
+	case <-n.stop:
+		s.Role = "stopped"
+		s.Leading = false
+	default:
+	}
+	switch {
+	case reason != nil:
+		s.NotReady = reason.Error()
+	case s.Role == "stopped":
+		s.NotReady = "the node is closed"
+	case s.Disk == DiskFull:
+		s.NotReady = "the disk of the log is full"
+	case s.Disk == DiskStalled:
+		s.NotReady = "the disk of the log does not answer"
+	case s.LeaderID < 0:
+		s.NotReady = "no leader is known"
+	case s.Role == "leader" && !s.Leading:
+		s.NotReady = "the log is being replayed"
+	}
+	return s
+}
+
+func role(state raft.RaftState) string {
+	switch state {
+	case raft.Leader:
+		return "leader"
+	case raft.Follower:
+		return "follower"
+	case raft.Candidate:
+		return "candidate"
+	default:
+		return "stopped"
+	}
+}
+
+// serverIDOf takes the server's number out of a Raft id, "number-incarnation".
+func serverIDOf(id raft.ServerID) int {
+	number, _, _ := strings.Cut(string(id), "-")
+	value, err := strconv.Atoi(number)
+	if err != nil {
+		return -1
+	}
+	return value
+}

@@ -1,0 +1,105 @@
+package consensus
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+
+	"github.com/hashicorp/go-hclog"
+	wal "github.com/hashicorp/raft-wal"
+	"github.com/hashicorp/raft-wal/segment"
+	"github.com/hashicorp/raft-wal/types"
+)
+
+// walLog is the log in raft-wal.
+type walLog struct {
+	*wal.WAL
+	files *heldFiles
+}
+
+// confirm lets removals happen from now on, and does those that were held.
+func (w *walLog) confirm() error { return w.files.release() }
+
+// openWALLog opens the segments in dir.
+func openWALLog(fs FS, dir string, segmentSize int, create bool, logger hclog.Logger) (engine, error) {
+	if create {
+		if err := makeDir(dir); err != nil {
+			return nil, err
+		}
+	} else if !exists(dir) {
+		return nil, fmt.Errorf("%w: %s is missing", ErrLess, dir)
+	}
+	files := &heldFiles{FS: fs, holding: true}
+	meta := &walMeta{fs: fs, dir: dir, create: create}
+	filer := &walFiler{Filer: segment.NewFiler(dir, files)}
+	w, err := openRepaired(dir, meta, filer, segmentSize, logger)
+	if err != nil {
+		if errors.Is(err, types.ErrCorrupt) || errors.Is(err, os.ErrNotExist) {
+			err = fmt.Errorf("%w: %s: %w", ErrCorrupt, dir, err)
+		}
+		return nil, fmt.Errorf("open %s: %w", dir, err)
+	}
+	return &walLog{WAL: w, files: files}, nil
+}
+
+func openRepaired(dir string, meta *walMeta, filer *walFiler, segmentSize int, logger hclog.Logger) (*wal.WAL, error) {
+	if err := finishSeal(meta, filer, segmentSize); err != nil {
+		return nil, err
+	}
+	return wal.Open(dir, wal.WithMetaStore(meta), wal.WithSegmentFiler(filer),
+		wal.WithSegmentSize(segmentSize), wal.WithLogger(logger))
+}
+
+// segmentBytes fits the segment size to the disk: raft-wal allocates a segment
+// at once, and on a disk of 64 MiB the default would fill it with one.
+func segmentBytes(dir string, want int) int {
+	var stat syscall.Statfs_t
+	for {
+		if err := syscall.Statfs(dir, &stat); err == nil {
+			break
+		} else if !errors.Is(err, os.ErrNotExist) || dir == filepath.Dir(dir) {
+			return want
+		}
+		dir = filepath.Dir(dir)
+	}
+	share := int64(stat.Blocks) * int64(stat.Bsize) / 16
+	return int(max(min(int64(want), share), minSegmentBytes))
+}
+
+// heldFiles keeps raft-wal from removing files before the log has been
+// compared with the other evidence: with a list of segments that is too old it
+// would take acknowledged entries for left-overs.
+type heldFiles struct {
+	FS
+
+	mu      sync.Mutex
+	holding bool        // guarded by mu
+	held    [][2]string // guarded by mu; dir and name
+}
+
+// Delete implements types.VFS.
+func (h *heldFiles) Delete(dir, name string) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.holding {
+		h.held = append(h.held, [2]string{dir, name})
+		return nil
+	}
+	return h.FS.Delete(dir, name)
+}
+
+func (h *heldFiles) release() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.holding = false
+	for _, f := range h.held {
+		if err := h.FS.Delete(f[0], f[1]); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	h.held = nil
+	return nil
+}

@@ -1,0 +1,110 @@
+package consensus
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/raft"
+)
+
+func testLog(index uint64, size int) *raft.Log {
+	data := make([]byte, size)
+	for i := range data {
+		data[i] = byte(index) + byte(i)
+	}
+	return &raft.Log{Index: index, Term: 1, Type: raft.LogCommand, Data: data}
+}
+
+func openTestWAL(t *testing.T, fs FS, dir string, create bool) engine {
+	t.Helper()
+	e, err := openWALLog(fs, dir, minSegmentBytes, create, hclog.NewNullLogger())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.confirm(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = e.Close() })
+	return e
+}
+
+func appendTestLogs(t *testing.T, e engine, from, to uint64, size int) {
+	t.Helper()
+	for i := from; i <= to; i++ {
+		if err := e.StoreLogs([]*raft.Log{testLog(i, size)}); err != nil {
+			t.Fatalf("append %d: %v", i, err)
+		}
+	}
+}
+
+func requireTestLogs(t *testing.T, e engine, from, to uint64) {
+	t.Helper()
+	last, err := e.LastIndex()
+	if err != nil || last != to {
+		t.Fatalf("last index is %d (%v), want %d", last, err, to)
+	}
+	for i := from; i <= to; i++ {
+		var l raft.Log
+		if err := e.GetLog(i, &l); err != nil {
+			t.Fatalf("read %d: %v", i, err)
+		}
+		if l.Index != i {
+			t.Fatalf("read %d and got %d", i, l.Index)
+		}
+	}
+}
+
+func TestWALReadsASegmentThatWasCutBeforeItWasFull(t *testing.T) {
+	dir := t.TempDir() + "/log-wal"
+	e := openTestWAL(t, OSFS{}, dir, true)
+	appendTestLogs(t, e, 1, 10, 1000)
+	if err := e.DeleteRange(6, 10); err != nil {
+		t.Fatal(err)
+	}
+	appendTestLogs(t, e, 6, 8, 1000)
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	e = openTestWAL(t, OSFS{}, dir, false)
+	requireTestLogs(t, e, 1, 8)
+	appendTestLogs(t, e, 9, 12, 1000)
+}
+
+// failingMetaFS refuses to replace the list of segments once armed: what a
+// crash right before that write leaves behind.
+type failingMetaFS struct {
+	OSFS
+	armed *bool
+}
+
+func (f failingMetaFS) WriteFile(dir, name string, data []byte) error {
+	if *f.armed {
+		return errors.New("killed before the write")
+	}
+	return f.OSFS.WriteFile(dir, name, data)
+}
+
+func TestWALGoesOnAfterACrashBetweenSealAndRotation(t *testing.T) {
+	dir := t.TempDir() + "/log-wal"
+	armed := false
+	e := openTestWAL(t, failingMetaFS{armed: &armed}, dir, true)
+	armed = true
+	var last uint64
+	for i := uint64(1); i <= 1000; i++ {
+		if err := e.StoreLogs([]*raft.Log{testLog(i, 1000)}); err != nil {
+			break
+		}
+		last = i
+	}
+	if last == 0 || last == 1000 {
+		t.Fatalf("the first segment was not filled: %d entries", last)
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	e = openTestWAL(t, OSFS{}, dir, false)
+	requireTestLogs(t, e, 1, last)
+	appendTestLogs(t, e, last+1, last+1000, 1000)
+	requireTestLogs(t, e, 1, last+1000)
+}
