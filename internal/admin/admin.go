@@ -28,6 +28,8 @@ type Config struct {
 	// must not change its mind.
 	Allows func(word string) bool
 	Build  Build
+	// Zone is what dump prints its times in. Default: the machine's zone.
+	Zone *time.Location
 }
 
 // Admin answers the words and the admin channel. All methods may overlap.
@@ -42,6 +44,9 @@ type Admin struct {
 // that mntr shows and every metric of Apache's that no room measures; the
 // registry must not serve another Admin.
 func New(config Config, server Server, registry *metrics.Registry) *Admin {
+	if config.Zone == nil {
+		config.Zone = time.Local
+	}
 	a := &Admin{config: config, server: server, registry: registry}
 	a.traceMask.Store(defaultTraceMask)
 	declareGauges(registry, server)
@@ -160,6 +165,3 @@ func wordTable(list ...Word) map[string]Word {
 	}
 	return table
 }
-
-// javaDate prints a time as Java's Date.toString does, in the local zone.
-func javaDate(t time.Time) string { return t.Local().Format("Mon Jan 02 15:04:05 MST 2006") }

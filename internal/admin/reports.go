@@ -148,18 +148,19 @@ func (r dirsReport) writeText(out io.Writer) {
 
 // dumpReport is dump.
 type dumpReport struct {
+	zone        *time.Location
 	sessions    Sessions
 	ephemerals  []SessionPaths
 	connections []ConnectionBucket
 }
 
 func (a *Admin) dumpReport() report {
-	return dumpReport{a.server.Sessions(), a.server.Ephemerals(), a.server.ConnectionBuckets()}
+	return dumpReport{a.config.Zone, a.server.Sessions(), a.server.Ephemerals(), a.server.ConnectionBuckets()}
 }
 
 func (r dumpReport) writeText(out io.Writer) {
 	fmt.Fprint(out, "SessionTracker dump:\n")
-	r.sessions.writeText(out)
+	r.sessions.writeText(out, r.zone)
 	fmt.Fprintf(out, "ephemeral nodes dump:\nSessions with Ephemerals (%d):\n", len(r.ephemerals))
 	for _, e := range r.ephemerals {
 		fmt.Fprintf(out, "%v:\n", e.Session)
@@ -173,17 +174,17 @@ func (r dumpReport) writeText(out io.Writer) {
 	}
 	fmt.Fprintf(out, "Connections dump:\nConnections Sets (%d)/(%d):\n", len(r.connections), members)
 	for _, b := range r.connections {
-		writeExpiry(out, len(b.Connections), b.Expire)
+		writeExpiry(out, len(b.Connections), b.Expire.In(r.zone))
 		for _, c := range b.Connections {
 			fmt.Fprintf(out, "\tip: %s sessionId: %v\n", javaAddress(c.Remote), c.Session)
 		}
 	}
 }
 
-func (s Sessions) writeText(out io.Writer) {
+func (s Sessions) writeText(out io.Writer, zone *time.Location) {
 	if s.Local != nil {
 		fmt.Fprint(out, "Local ")
-		writeSessionBuckets(out, s.Local)
+		writeSessionBuckets(out, s.Local, zone)
 	}
 	if s.Follower {
 		fmt.Fprintf(out, "Global Sessions(%d):\n", len(s.Global))
@@ -195,25 +196,26 @@ func (s Sessions) writeText(out io.Writer) {
 	if s.Local != nil {
 		fmt.Fprint(out, "Global ")
 	}
-	writeSessionBuckets(out, s.Buckets)
+	writeSessionBuckets(out, s.Buckets, zone)
 }
 
-func writeSessionBuckets(out io.Writer, buckets []SessionBucket) {
+func writeSessionBuckets(out io.Writer, buckets []SessionBucket, zone *time.Location) {
 	members := 0
 	for _, b := range buckets {
 		members += len(b.IDs)
 	}
 	fmt.Fprintf(out, "Session Sets (%d)/(%d):\n", len(buckets), members)
 	for _, b := range buckets {
-		writeExpiry(out, len(b.IDs), b.Expire)
+		writeExpiry(out, len(b.IDs), b.Expire.In(zone))
 		for _, id := range b.IDs {
 			fmt.Fprintf(out, "\t%v\n", id)
 		}
 	}
 }
 
+// writeExpiry prints the time as Java's Date.toString does.
 func writeExpiry(out io.Writer, n int, at time.Time) {
-	fmt.Fprintf(out, "%d expire at %s:\n", n, javaDate(at))
+	fmt.Fprintf(out, "%d expire at %s:\n", n, at.Format("Mon Jan 02 15:04:05 MST 2006"))
 }
 
 type watchSummaryReport WatchSummary
