@@ -28,6 +28,7 @@ func newRootCommand() *cobra.Command {
 	root.AddCommand(
 		newConfigCommand(),
 		newHealthCommand(),
+		newServeCommand(),
 		newVersionCommand(),
 	)
 	return root

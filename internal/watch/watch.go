@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/zooraft/zooraft/internal/metrics"
 	"github.com/zooraft/zooraft/internal/proto"
 )
 
@@ -20,6 +21,9 @@ type Watcher interface {
 	// learn of it is judged. It is called under the manager's lock, must not
 	// block, and must not call the manager.
 	Notify(e proto.WatcherEvent, zxid proto.Zxid, acl []proto.ACL)
+	// Gone tells that the watcher has been, or is about to be, forgotten; it
+	// then gets no more watches. Once true it stays true.
+	Gone() bool
 }
 
 // Mode is a set of ways in which one watcher watches one path.
@@ -42,16 +46,40 @@ type Trigger struct {
 	ACL  []proto.ACL
 }
 
+// Metrics says how many watchers each change told, by kind of change.
+type Metrics struct {
+	Created, Deleted, DataChanged, ChildrenChanged *metrics.Summary
+}
+
+// NewMetrics declares the metrics in a registry.
+func NewMetrics(r *metrics.Registry) Metrics {
+	return Metrics{
+		Created:         r.Summary("node_created_watch_count", "Watches fired by the creation of a node."),
+		Deleted:         r.Summary("node_deleted_watch_count", "Watches fired by the deletion of a node."),
+		DataChanged:     r.Summary("node_changed_watch_count", "Watches fired by a change of a node's data."),
+		ChildrenChanged: r.Summary("node_children_watch_count", "Watches fired by a change of a node's children."),
+	}
+}
+
+// observe counts a change that told somebody.
+func observe(s *metrics.Summary, n int) {
+	if n > 0 {
+		s.Observe(int64(n))
+	}
+}
+
 // Manager holds the two watch tables of one server.
 type Manager struct {
+	metrics Metrics
+
 	mu   sync.Mutex
 	data table // exists, getData, persistent, recursive
 	kids table // getChildren, persistent
 }
 
 // New returns an empty manager.
-func New() *Manager {
-	return &Manager{data: newTable(), kids: newTable()}
+func New(m Metrics) *Manager {
+	return &Manager{metrics: m, data: newTable(), kids: newTable()}
 }
 
 // AddData adds a one-shot watch on the node's data and existence.
@@ -122,7 +150,7 @@ func (m *Manager) Remove(path string, t proto.WatcherType, w Watcher) bool {
 	}
 }
 
-// Forget removes all watches of a watcher, as when its connection closes.
+// Forget removes all watches of a watcher that is Gone.
 func (m *Manager) Forget(w Watcher) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -130,28 +158,32 @@ func (m *Manager) Forget(w Watcher) {
 	m.kids.forget(w)
 }
 
-// Fire notifies the watchers of one change, takes away the watches that fire
-// once, and returns how many watchers it told.
+// Fire notifies the watchers of one change and takes away the watches that
+// fire once.
 //
 // A creation or a change of data concerns the data table, a change of the
 // children the child table; a deletion the data table and then those in the
 // child table who were not told already, as in Apache's server. The event for
 // the parent of a created or deleted node is a trigger of its own.
-func (m *Manager) Fire(t Trigger, zxid proto.Zxid) int {
+func (m *Manager) Fire(t Trigger, zxid proto.Zxid) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch t.Type {
+	case proto.EventNodeCreated:
+		observe(m.metrics.Created, m.data.fire(&t, zxid, nil))
+	case proto.EventNodeDataChanged:
+		observe(m.metrics.DataChanged, m.data.fire(&t, zxid, nil))
 	case proto.EventNodeChildrenChanged:
-		return m.kids.fire(&t, zxid, nil)
+		observe(m.metrics.ChildrenChanged, m.kids.fire(&t, zxid, nil))
 	case proto.EventNodeDeleted:
-		if !m.kids.watched(t.Path) {
-			return m.data.fire(&t, zxid, nil)
+		var told map[Watcher]struct{}
+		if m.kids.watched(t.Path) {
+			told = make(map[Watcher]struct{})
 		}
-		told := make(map[Watcher]struct{})
-		n := m.data.fire(&t, zxid, told)
-		return n + m.kids.fire(&t, zxid, told)
-	default:
-		return m.data.fire(&t, zxid, nil)
+		observe(m.metrics.Deleted, m.data.fire(&t, zxid, told))
+		if told != nil {
+			observe(m.metrics.Deleted, m.kids.fire(&t, zxid, told))
+		}
 	}
 }
 
@@ -209,7 +241,7 @@ func (t *table) mode(path string, w Watcher) Mode { return t.byPath[path][w] }
 func (t *table) add(path string, w Watcher, mode Mode) {
 	set := t.byPath[path]
 	old := set[w]
-	if old|mode == old {
+	if old|mode == old || w.Gone() {
 		return
 	}
 	if set == nil {

@@ -1,0 +1,219 @@
+package server
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/zooraft/zooraft/internal/auth"
+	"github.com/zooraft/zooraft/internal/proto"
+	"github.com/zooraft/zooraft/internal/state"
+	"github.com/zooraft/zooraft/internal/tree"
+)
+
+// conn is one client connection. Its read loop is the only goroutine that
+// reads from the socket, proposes for the session, and appends to the queue.
+//
+// One request's way: readLoop → handle → (a read) state.Read → Push → outbox;
+// (a write) queue, consensus.Propose ⇢ state.Apply → Server.Applied → answer →
+// outbox.
+type conn struct {
+	server *Server
+	id     uint64 // unique among all connections of all runs of this server
+	net    net.Conn
+	remote netip.AddrPort
+	since  time.Time
+
+	out   outbox
+	queue requestQueue
+	stats connStats
+
+	session    atomic.Int64               // 0 until the session is established
+	timeout    atomic.Int32               // negotiated, ms
+	heard      atomic.Int64               // monotonic time of the last request, ns
+	identities atomic.Pointer[[]proto.ID] // replaced as a whole by the read loop
+	gone       atomic.Bool                // being closed
+	dirty      bool                       // has got something from the entry being applied; the goroutine that applies only
+	closeOnce  sync.Once                  // guards the closing's one record
+	answered   chan handshakeResult       // capacity 1: the outcome of create- or renew-session
+	reader     frameReader                // read loop only
+	scratch    []byte                     // read loop only: reply under construction
+	seq        uint64                     // read loop only: number of the last command proposed
+}
+
+func newConn(s *Server, id uint64, nc net.Conn, remote netip.AddrPort) *conn {
+	c := &conn{server: s, id: id, net: nc, remote: remote, since: s.clock.Wall(),
+		answered: make(chan handshakeResult, 1)}
+	c.out.init(nc, s.config.outboxMaxBytes)
+	c.queue.init()
+	c.stats.reset()
+	c.reader.init(nc, s.config.Limits.MaxFrame)
+	c.identities.Store(&[]proto.ID{auth.Connection(remote.Addr())})
+	return c
+}
+
+// SessionID implements state.Asker.
+func (c *conn) SessionID() proto.SessionID { return proto.SessionID(c.session.Load()) }
+
+// Gone implements watch.Watcher.
+func (c *conn) Gone() bool { return c.gone.Load() }
+
+// origin names this connection in a command's envelope.
+func (c *conn) origin() proto.Origin {
+	return proto.Origin{Server: c.server.serverID, Conn: c.id}
+}
+
+// Push implements state.Asker. It may be called under the state lock.
+func (c *conn) Push(frame []byte) {
+	c.stats.sent.Add(1)
+	c.server.metrics.packetsSent.Add(1)
+	c.server.metrics.responseBytes.Add(int64(len(frame)))
+	if !c.out.push(frame) {
+		// Closing does I/O, and the state lock may be held.
+		go c.close(reasonOutboxFull, "")
+	}
+}
+
+// Notify implements watch.Watcher: an event goes out if the connection may
+// read the node that it is about. Only the goroutine that applies calls it.
+func (c *conn) Notify(e proto.WatcherEvent, zxid proto.Zxid, acl []proto.ACL) {
+	if !c.server.config.Security.SkipACL && !tree.Allowed(acl, proto.PermRead, *c.identities.Load()) {
+		return
+	}
+	c.pushEvent(e, zxid)
+	c.server.markDirty(c)
+}
+
+// Replay implements state.Asker: events that a client missed have no zxid, and
+// are not judged by an ACL, as on Apache's server.
+func (c *conn) Replay(e proto.WatcherEvent) { c.pushEvent(e, -1) }
+
+func (c *conn) pushEvent(e proto.WatcherEvent, zxid proto.Zxid) {
+	frame := proto.BeginFrame(make([]byte, 0, 48+len(e.Path)))
+	frame = proto.AppendReplyHeader(frame, proto.ReplyHeader{Xid: proto.XidNotification, Zxid: zxid})
+	frame = proto.EndFrame(proto.AppendWatcherEvent(frame, e), 0)
+	c.server.metrics.watchBytes.Add(int64(len(frame)))
+	c.Push(frame)
+}
+
+// readLoop serves the connection until its socket closes.
+func (c *conn) readLoop() {
+	defer c.finish()
+	if err := c.net.SetReadDeadline(time.Now().Add(c.server.config.Listen.SessionlessTimeout)); err != nil {
+		c.close(reasonClientGone, err.Error())
+		return
+	}
+	if !c.firstFrame() {
+		return
+	}
+	if err := c.net.SetReadDeadline(time.Time{}); err != nil {
+		c.close(reasonClientGone, err.Error())
+		return
+	}
+	for {
+		frame, more, err := c.reader.next()
+		if err != nil {
+			c.readFailed(err)
+			return
+		}
+		now := c.server.clock.Monotonic()
+		c.heard.Store(int64(now))
+		if !c.handle(frame, now) {
+			// The reply that ends the connection may wait its turn.
+			c.queue.waitWhile(func(int, int) bool { return true })
+			return
+		}
+		if !more || c.out.waiting() > outboxSoftBytes {
+			c.out.flush()
+		}
+		c.holdBack()
+	}
+}
+
+// finish is the end of the read loop: what is in the outbox may still go out,
+// then nothing of the connection is left.
+func (c *conn) finish() {
+	c.out.flush()
+	c.close(reasonClientGone, "")
+	c.server.forget(c)
+}
+
+func (c *conn) readFailed(err error) {
+	var timeout net.Error
+	switch {
+	case errors.Is(err, proto.ErrFrameLength):
+		c.close(reasonFrameLength, err.Error()+" (jute.maxbuffer)")
+	case errors.As(err, &timeout) && timeout.Timeout():
+		c.server.metrics.sessionlessExpired.Inc()
+		c.close(reasonSessionless, "")
+	case errors.Is(err, io.EOF):
+		c.close(reasonClientGone, "")
+	default:
+		c.close(reasonClientGone, err.Error())
+	}
+}
+
+// close closes the socket at once. It may be called by any goroutine, but not
+// under the state lock.
+func (c *conn) close(r reason, detail string) {
+	c.closeOnce.Do(func() {
+		c.gone.Store(true)
+		c.server.closings.record(r, c.remote.String(), c.SessionID().String(), detail)
+		c.server.outstanding.Add(-int64(c.queue.close()))
+		c.out.close()
+		c.server.state.Watches().Forget(c)
+	})
+}
+
+// closeBehind closes the socket once all that is in the outbox is written.
+func (c *conn) closeBehind(r reason) {
+	c.out.finish()
+	c.closeOnce.Do(func() {
+		c.gone.Store(true)
+		c.server.closings.record(r, c.remote.String(), c.SessionID().String(), "")
+		c.server.outstanding.Add(-int64(c.queue.close()))
+		c.server.state.Watches().Forget(c)
+	})
+}
+
+// firstFrame takes what a connection begins with: a four-letter word, or a
+// connect request. It returns false if the connection is done with.
+func (c *conn) firstFrame() bool {
+	head, err := c.reader.head()
+	if err != nil {
+		c.readFailed(err)
+		return false
+	}
+	if w, ok := c.server.words.Word(head); ok {
+		c.server.metrics.packetsReceived.Add(1)
+		arg := make([]byte, w.ArgBytes())
+		if _, err := io.ReadFull(&c.reader, arg); err != nil {
+			c.readFailed(err)
+			return false
+		}
+		var text bytes.Buffer
+		if err := c.server.words.Execute(w, arg, &text); err == nil && text.Len() > 0 {
+			c.server.metrics.packetsSent.Add(1)
+			c.out.push(text.Bytes())
+		}
+		c.closeBehind(reasonWord)
+		return false
+	}
+	frame, err := c.reader.body(int32(binary.BigEndian.Uint32(head[:])))
+	if err != nil {
+		c.readFailed(err)
+		return false
+	}
+	c.stats.received.Add(1)
+	c.server.metrics.packetsReceived.Add(1)
+	return c.handshake(frame)
+}
+
+// state.Asker is what a conn is to a read.
+var _ state.Asker = (*conn)(nil)

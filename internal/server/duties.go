@@ -1,0 +1,147 @@
+package server
+
+import (
+	"sync"
+	"time"
+
+	"github.com/zooraft/zooraft/internal/proto"
+	"github.com/zooraft/zooraft/internal/state"
+	"github.com/zooraft/zooraft/internal/tree"
+)
+
+// duties are what a leader does by time: it proposes to close sessions that
+// are due, and to delete containers and TTL nodes that may go. They propose
+// with the fact that they saw; apply checks it again and may do nothing.
+type duties struct {
+	server *Server
+
+	mu   sync.Mutex
+	quit chan struct{} // closed to end the running ones; nil while none run
+	done sync.WaitGroup
+}
+
+// start begins the duties, with every session given its full timeout. The
+// table is read and the tracker seeded under one lock, so that no renewal
+// falls between.
+func (d *duties) start() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.quit != nil {
+		return
+	}
+	d.reseed()
+	d.quit = make(chan struct{})
+	d.done.Add(2)
+	go d.expire(d.quit)
+	go d.reap(d.quit)
+}
+
+// stop ends the duties and waits for them.
+func (d *duties) stop() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.quit == nil {
+		return
+	}
+	close(d.quit)
+	d.quit = nil
+	d.done.Wait()
+}
+
+func (d *duties) reseed() {
+	s := d.server
+	s.state.View(func(v state.View) { s.tracker.Reseed(v.Table.All(), s.clock.Monotonic()) })
+}
+
+// expire is the goroutine of the expirer. It looks at each tick, when all
+// deadlines of that tick's bucket have come.
+func (d *duties) expire(quit chan struct{}) {
+	defer d.done.Done()
+	s := d.server
+	tick := s.config.Session.TickTime
+	for {
+		next := (s.clock.Monotonic()/tick + 1) * tick
+		if !sleepUntil(s.clock, next, quit) {
+			return
+		}
+		// A process that was stopped has not heard its clients meanwhile; they
+		// must not pay for that.
+		if late := s.clock.Monotonic() - next; late > tick/2 {
+			s.logger.Warn("the expirer was held up; sessions get their full timeout again", "late", late)
+			d.reseed()
+			continue
+		}
+		s.collectHeard()
+		for _, due := range s.tracker.Due(s.clock.Monotonic()) {
+			s.logger.Info("proposing to close a session whose time is up", "session", due.ID.String())
+			d.propose(proto.Txn{
+				TxnHeader: proto.TxnHeader{Session: due.ID, Type: proto.OpExpireSession},
+				Body:      state.ExpireBody(due.Generation),
+			})
+		}
+	}
+}
+
+// collectHeard tells the tracker when each connection was last heard.
+func (s *Server) collectHeard() {
+	for _, c := range s.conns.all() {
+		if id := c.SessionID(); id != 0 && !c.Gone() {
+			s.tracker.Touch(id, time.Duration(c.heard.Load()))
+		}
+	}
+}
+
+// reap is the goroutine of the janitor.
+func (d *duties) reap(quit chan struct{}) {
+	defer d.done.Done()
+	s := d.server
+	c := &s.config.Containers
+	for {
+		if !sleepUntil(s.clock, s.clock.Monotonic()+c.CheckInterval, quit) {
+			return
+		}
+		var due []tree.Reap
+		s.state.View(func(v state.View) {
+			due = v.Tree.Reapable(s.leaderClock.now().UnixMilli(), c.MaxNeverUsedInterval.Milliseconds(), c.MaxPerMinute)
+		})
+		// At most MaxPerMinute of them a minute, evenly.
+		pace := time.Minute / time.Duration(c.MaxPerMinute)
+		begin := s.clock.Monotonic()
+		for i, r := range due {
+			d.propose(proto.Txn{
+				TxnHeader: proto.TxnHeader{Type: proto.OpDeleteContainer}, Body: tree.AppendReap(nil, r)})
+			if !sleepUntil(s.clock, begin+time.Duration(i+1)*pace, quit) {
+				return
+			}
+		}
+	}
+}
+
+// propose hands over a command of the server's own. If consensus does not take
+// it, the next round proposes again.
+func (d *duties) propose(t proto.Txn) {
+	if err := d.server.node.Propose(0, t.Append(nil)); err != nil {
+		d.server.logger.Debug("a proposal of the server itself was not taken", "type", t.Type.String(), "error", err)
+	}
+}
+
+// sleepUntil waits for a monotonic time. It returns false when quit closes.
+func sleepUntil(clock Clock, at time.Duration, quit chan struct{}) bool {
+	wait := at - clock.Monotonic()
+	if wait <= 0 {
+		select {
+		case <-quit:
+			return false
+		default:
+			return true
+		}
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-quit:
+		return false
+	}
+}

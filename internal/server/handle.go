@@ -1,0 +1,253 @@
+package server
+
+import (
+	"bytes"
+	"errors"
+	"time"
+
+	"github.com/zooraft/zooraft/internal/auth"
+	"github.com/zooraft/zooraft/internal/consensus"
+	"github.com/zooraft/zooraft/internal/proto"
+	"github.com/zooraft/zooraft/internal/state"
+)
+
+// forClients tells whether a client may send this op code. A check outside a
+// multi, deleteContainer and createSession are commands of the server itself.
+func forClients(op proto.OpCode) bool {
+	switch op {
+	case proto.OpCheck, proto.OpDeleteContainer, proto.OpNotification:
+		return false
+	case proto.OpCloseSession:
+		return true
+	}
+	return op > 0 && op.String()[:min(7, len(op.String()))] != "unknown"
+}
+
+// handle takes one frame of an established connection: it answers it, or puts
+// it behind the writes that it must wait for, or proposes it. It returns false
+// if no more is to be read.
+func (c *conn) handle(frame []byte, now time.Duration) bool {
+	c.stats.received.Add(1)
+	c.server.metrics.packetsReceived.Add(1)
+	c.server.metrics.bytesReceived.Add(int64(len(frame) + 4))
+	d := proto.NewDecoder(frame)
+	h := d.RequestHeader()
+	if d.Err() != nil {
+		c.close(reasonBadFrame, "no request header")
+		return false
+	}
+	body := d.Rest()
+	switch {
+	case h.Type == proto.OpAuth:
+		return c.handleAuth(h, body, now)
+	case h.Type == proto.OpSASL:
+		return c.handleSASL(h, body, now)
+	case !forClients(h.Type):
+		c.answerLocally(h, now, localReply{
+			header: proto.ReplyHeader{Xid: h.Xid, Zxid: -1, Err: proto.ErrUnimplemented}, final: reasonUnknownOperation})
+		return false
+	}
+	switch c.server.requestThrottle.admit(c, h.Type, len(frame), now) {
+	case admitDrop:
+		c.close(reasonStaleRequest, "")
+		return false
+	case admitTooLarge:
+		c.close(reasonLargeRequests, "")
+		return false
+	case admitThrottled:
+		return c.answerLocally(h, now, localReply{header: proto.ReplyHeader{Xid: h.Xid, Err: proto.ErrThrottledOp}})
+	}
+	if h.Type.IsWrite() {
+		return c.propose(h, body, now)
+	}
+	c.read(h, body, now)
+	return true
+}
+
+// read answers a request that needs no log, now or in its turn.
+func (c *conn) read(h proto.RequestHeader, body []byte, now time.Duration) {
+	ids := *c.identities.Load()
+	if c.queue.behind(func() pending {
+		c.server.outstanding.Add(1)
+		return pending{header: h, received: now, size: len(body), body: bytes.Clone(body), identities: ids}
+	}) {
+		return
+	}
+	r := state.ReadRequest{Header: h, Body: body, Identities: ids, SkipACL: c.server.config.Security.SkipACL}
+	var reply proto.ReplyHeader
+	reply, c.scratch = c.server.state.Read(c, &r, c.scratch)
+	if cap(c.scratch) > outboxKeepBytes {
+		c.scratch = nil
+	}
+	c.replied(h, reply.Zxid, now)
+}
+
+// propose puts a write into the queue and hands it to consensus. The queue
+// comes first: the outcome may be applied before Propose returns.
+func (c *conn) propose(h proto.RequestHeader, body []byte, now time.Duration) bool {
+	t := proto.Txn{TxnHeader: proto.TxnHeader{
+		Session: c.SessionID(), Cxid: h.Xid, Type: h.Type, Origin: c.origin(),
+		Seq: c.seq + 1, Identities: *c.identities.Load(),
+	}, Body: body}
+	command := t.Append(make([]byte, 0, 64+len(body)+64*len(t.Identities)))
+	c.server.outstanding.Add(1)
+	c.queue.append(pending{header: h, received: now, write: true, size: len(body)})
+	for {
+		err := c.server.node.Propose(c.id, command)
+		switch {
+		case err == nil:
+			c.seq++
+			return true
+		case errors.Is(err, consensus.ErrQueueFull):
+			if c.server.pause(queueFullPause) {
+				continue
+			}
+		case errors.Is(err, consensus.ErrDiskFull):
+			// The write has certainly not happened: say so and go on.
+			c.queue.unappend()
+			c.server.outstanding.Add(-1)
+			return c.answerLocally(h, now, localReply{header: proto.ReplyHeader{
+				Xid: h.Xid, Zxid: c.server.state.Zxid(), Err: proto.ErrSystemError}})
+		}
+		c.close(reasonFateUnknown, err.Error())
+		return false
+	}
+}
+
+// queueFullPause is how long a connection waits before it offers a command
+// again to a full queue.
+const queueFullPause = 5 * time.Millisecond
+
+// answerLocally sends a reply that needs neither state nor log, now or in its
+// turn. It returns false if the reply ends the connection.
+func (c *conn) answerLocally(h proto.RequestHeader, now time.Duration, r localReply) bool {
+	if !c.queue.behind(func() pending {
+		c.server.outstanding.Add(1)
+		return pending{header: h, received: now, local: &r}
+	}) {
+		c.pushLocal(h, &r, now)
+	}
+	return r.final == ""
+}
+
+func (c *conn) pushLocal(h proto.RequestHeader, r *localReply, received time.Duration) {
+	frame := proto.AppendReplyHeader(proto.BeginFrame(nil), r.header)
+	c.Push(proto.EndFrame(append(frame, r.body...), 0))
+	c.replied(h, r.header.Zxid, received)
+	if r.final != "" {
+		c.closeBehind(r.final)
+	}
+}
+
+// handleAuth checks credentials and adds what they prove, for the requests
+// that follow. The answer keeps its place among the other replies.
+func (c *conn) handleAuth(h proto.RequestHeader, body []byte, now time.Duration) bool {
+	d := proto.NewDecoder(body)
+	p := d.AuthPacket()
+	if d.Err() != nil {
+		c.close(reasonBadFrame, "an auth packet that cannot be read")
+		return false
+	}
+	ids := c.server.auth.Authenticate(p, auth.Connection(c.remote.Addr()))
+	if len(ids) == 0 {
+		c.server.metrics.authFailed.Add(1)
+		return c.answerLocally(h, now, localReply{
+			header: proto.ReplyHeader{Xid: h.Xid, Err: proto.ErrAuthFailed}, final: reasonAuthFailed})
+	}
+	all := auth.Add(*c.identities.Load(), ids...)
+	c.identities.Store(&all)
+	return c.answerLocally(h, now, localReply{header: proto.ReplyHeader{Xid: h.Xid}})
+}
+
+// handleSASL answers as a server without SASL does: with a null token. The
+// client then goes on without being authenticated.
+func (c *conn) handleSASL(h proto.RequestHeader, body []byte, now time.Duration) bool {
+	d := proto.NewDecoder(body)
+	d.Buffer()
+	if d.Err() != nil {
+		c.close(reasonBadFrame, "a sasl packet that cannot be read")
+		return false
+	}
+	return c.answerLocally(h, now, localReply{
+		header: proto.ReplyHeader{Xid: h.Xid}, body: proto.AppendBuffer(nil, nil)})
+}
+
+// answer sends the reply of a write that has been applied. The goroutine that
+// applies calls it under the state lock. It returns true if reads wait next.
+func (c *conn) answer(h *proto.TxnHeader, o *state.Outcome, scratch *[]byte) bool {
+	p, ok := c.queue.first()
+	if !ok {
+		return false
+	}
+	reply := proto.ReplyHeader{Xid: h.Cxid, Zxid: o.Zxid, Err: o.Result.Err}
+	frame := proto.AppendReplyHeader(proto.BeginFrame((*scratch)[:0]), reply)
+	if reply.Err == proto.ErrOK {
+		frame = appendOutcome(frame, h.Type, o)
+	}
+	frame = proto.EndFrame(frame, 0)
+	c.Push(frame)
+	*scratch = frame
+	c.replied(p.header, o.Zxid, p.received)
+	readsWait := c.taken()
+	c.server.markDirty(c)
+	if h.Type == proto.OpCloseSession {
+		c.closeBehind(reasonSessionClosed)
+		return false
+	}
+	return readsWait
+}
+
+// serveReads answers the requests that waited, up to the next write. The
+// goroutine that applies calls it without the state lock.
+func (c *conn) serveReads(scratch *[]byte) {
+	for {
+		p, ok := c.queue.first()
+		if !ok || p.write {
+			return
+		}
+		if p.local != nil {
+			c.pushLocal(p.header, p.local, p.received)
+		} else {
+			r := state.ReadRequest{Header: p.header, Body: p.body, Identities: p.identities,
+				SkipACL: c.server.config.Security.SkipACL}
+			var reply proto.ReplyHeader
+			reply, *scratch = c.server.state.Read(c, &r, *scratch)
+			c.replied(p.header, reply.Zxid, p.received)
+		}
+		if !c.taken() {
+			return
+		}
+	}
+}
+
+// taken removes the answered head of the queue and tells whether a request
+// that can be answered at once is next. A queue that was closed meanwhile has
+// been counted out already.
+func (c *conn) taken() bool {
+	popped, readsWait := c.queue.pop()
+	if popped {
+		c.server.outstanding.Add(-1)
+	}
+	return readsWait
+}
+
+// replied keeps the statistics of one answered request.
+func (c *conn) replied(h proto.RequestHeader, zxid proto.Zxid, received time.Duration) {
+	now := c.server.clock.Monotonic()
+	c.stats.replied(h.Type, h.Xid, zxid, now, now-received)
+	c.server.metrics.observe(h.Type, now-received)
+}
+
+// holdBack blocks the read loop while too much of this connection is
+// unanswered, or while the whole server has more requests in work than
+// globalOutstandingLimit and this connection has some of them.
+func (c *conn) holdBack() {
+	limit := int64(c.server.config.Limits.GlobalOutstanding)
+	if c.server.outstanding.Load() <= limit && c.queue.length() < queueMaxRequests {
+		return
+	}
+	c.out.flush()
+	c.queue.waitWhile(func(requests, bytes int) bool {
+		return requests >= queueMaxRequests || bytes >= queueMaxBytes || c.server.outstanding.Load() > limit
+	})
+}

@@ -1,0 +1,154 @@
+package server
+
+import (
+	"time"
+
+	"github.com/zooraft/zooraft/internal/proto"
+	"github.com/zooraft/zooraft/internal/session"
+	"github.com/zooraft/zooraft/internal/state"
+	"github.com/zooraft/zooraft/internal/tree"
+)
+
+// hook is the Server as the state machine and consensus see it: who is told
+// what apply did, and what becomes of proposals. Its fields belong to the
+// goroutine that applies.
+type hook struct {
+	*Server
+	scratch []byte  // reply under construction
+	dirty   []*conn // have got something from the entry being applied
+}
+
+var _ state.Hook = (*hook)(nil)
+
+// here returns the live connection that the origin names, or nil.
+func (s *Server) here(o proto.Origin) *conn {
+	if o.Server != s.serverID || o.Conn == 0 {
+		return nil
+	}
+	return s.conns.get(o.Conn)
+}
+
+// Applied implements state.Hook.
+func (k *hook) Applied(h *proto.TxnHeader, o *state.Outcome) bool {
+	c := k.here(h.Origin)
+	if c == nil {
+		return false
+	}
+	if h.Type == proto.OpCreateSession || h.Type == proto.OpRenewSession {
+		c.sessionApplied(h, o)
+		return false
+	}
+	k.countQuota(&o.Result)
+	readsWait := c.answer(h, o, &k.scratch)
+	if cap(k.scratch) > outboxKeepBytes {
+		k.scratch = nil
+	}
+	return readsWait
+}
+
+// countQuota counts a write that met a quota, by the first component of the
+// quota's path.
+func (k *hook) countQuota(r *tree.Result) {
+	if r.QuotaOver == "" {
+		return
+	}
+	k.metrics.quotaExceeded.Key(tree.Namespace(r.QuotaOver)).Inc()
+}
+
+// ServeReads implements state.Hook.
+func (k *hook) ServeReads(origin proto.Origin) {
+	if c := k.here(origin); c != nil {
+		c.serveReads(&k.scratch)
+		k.markDirty(c)
+	}
+}
+
+// OutOfTurn implements state.Hook.
+func (k *hook) OutOfTurn(origin proto.Origin) {
+	if c := k.here(origin); c != nil {
+		go c.close(reasonFateUnknown, "a command of it came out of turn")
+	}
+}
+
+// SessionMoved implements state.Hook.
+func (k *hook) SessionMoved(s *session.Session, former proto.Origin) {
+	k.tracker.Track(s.ID, time.Duration(s.TimeoutMillis)*time.Millisecond, s.Generation, k.clock.Monotonic())
+	if former == s.Owner {
+		return
+	}
+	if c := k.here(former); c != nil {
+		go c.close(reasonSessionMoved, "")
+	}
+}
+
+// SessionClosed implements state.Hook.
+func (k *hook) SessionClosed(id proto.SessionID, owner proto.Origin) {
+	k.tracker.Remove(id)
+	if owner != (proto.Origin{}) {
+		k.metrics.staleSessions.Inc()
+	}
+	if c := k.here(owner); c != nil {
+		go c.close(reasonSessionExpired, "")
+	}
+}
+
+// EntryApplied implements state.Hook: what the entry put into outboxes is
+// written now, together.
+func (k *hook) EntryApplied() {
+	for i, c := range k.dirty {
+		c.dirty = false
+		c.out.kick()
+		k.dirty[i] = nil
+	}
+	k.dirty = k.dirty[:0]
+}
+
+// Reset implements state.Hook.
+func (k *hook) Reset() {
+	for _, c := range k.conns.all() {
+		go c.close(reasonStateReset, "")
+	}
+}
+
+// markDirty remembers a connection whose outbox must be written after the
+// entry. Only the goroutine that applies calls it.
+func (s *Server) markDirty(c *conn) {
+	if !c.dirty {
+		c.dirty = true
+		s.hook.dirty = append(s.hook.dirty, c)
+	}
+}
+
+// FateUnknown implements consensus.Events: the token of a proposal is its
+// connection. Clients know what a lost connection means.
+func (k *hook) FateUnknown(tokens []uint64) {
+	for _, token := range tokens {
+		if c := k.conns.get(token); c != nil {
+			go c.close(reasonFateUnknown, "the log did not take it")
+		}
+	}
+}
+
+// LeaderChanged implements consensus.Events.
+func (k *hook) LeaderChanged(int) {}
+
+// Leading implements consensus.Events: duties run, and clients are served,
+// once all of the log has been applied.
+func (k *hook) Leading(leading bool) {
+	if leading {
+		go k.beginLeading()
+	} else {
+		k.duties.stop()
+	}
+}
+
+// appendOutcome appends the reply body of a successful write.
+func appendOutcome(dst []byte, op proto.OpCode, o *state.Outcome) []byte {
+	switch op {
+	case proto.OpSync:
+		return proto.AppendString(dst, o.Result.Path)
+	case proto.OpCloseSession:
+		return dst
+	}
+	return tree.AppendResult(dst, op, &o.Result)
+}

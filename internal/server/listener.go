@@ -1,0 +1,143 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/zooraft/zooraft/internal/config"
+)
+
+// registry holds the open connections by id, and counts them by host.
+type registry struct {
+	mu     sync.RWMutex // below the state lock
+	byID   map[uint64]*conn
+	byHost map[netip.Addr]int
+}
+
+func newRegistry() *registry {
+	return &registry{byID: map[uint64]*conn{}, byHost: map[netip.Addr]int{}}
+}
+
+func (r *registry) get(id uint64) *conn {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.byID[id]
+}
+
+func (r *registry) all() []*conn {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	out := make([]*conn, 0, len(r.byID))
+	for _, c := range r.byID {
+		out = append(out, c)
+	}
+	return out
+}
+
+func (r *registry) count() int {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return len(r.byID)
+}
+
+// add registers a connection unless a limit forbids it.
+func (r *registry) add(c *conn, l *config.Listen) (refused reason) {
+	host := c.remote.Addr()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if l.MaxConnections > 0 && len(r.byID) >= l.MaxConnections {
+		return reasonTooMany
+	}
+	if l.MaxConnectionsPerHost > 0 && r.byHost[host] >= l.MaxConnectionsPerHost {
+		return reasonTooManyFromHost
+	}
+	r.byID[c.id] = c
+	r.byHost[host]++
+	return ""
+}
+
+func (r *registry) remove(c *conn) {
+	host := c.remote.Addr()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.byID[c.id] != c {
+		return
+	}
+	delete(r.byID, c.id)
+	if r.byHost[host]--; r.byHost[host] == 0 {
+		delete(r.byHost, host)
+	}
+}
+
+// listen opens the client port.
+func (s *Server) listen() error {
+	l := &s.config.Listen
+	keepAlive := time.Duration(-1) // off
+	if l.KeepAlive {
+		keepAlive = 0 // the system's
+	}
+	lc := net.ListenConfig{KeepAlive: keepAlive}
+	ln, err := lc.Listen(context.Background(), "tcp", net.JoinHostPort(l.Host, strconv.Itoa(l.Port)))
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrListen, err)
+	}
+	s.listener = ln
+	return nil
+}
+
+// acceptPause is how long accepting rests after an error such as too many open
+// files.
+const acceptPause = 50 * time.Millisecond
+
+// accept is the accept loop.
+func (s *Server) accept() {
+	defer s.running.Done()
+	for {
+		nc, err := s.listener.Accept()
+		if err != nil {
+			if errors.Is(err, net.ErrClosed) {
+				return
+			}
+			s.logger.Warn("accepting a connection failed", "error", err)
+			if !s.pause(acceptPause) {
+				return
+			}
+			continue
+		}
+		s.admit(nc)
+	}
+}
+
+// admit starts the read loop of a new connection, unless a limit refuses it.
+func (s *Server) admit(nc net.Conn) {
+	remote, err := netip.ParseAddrPort(nc.RemoteAddr().String())
+	if err != nil {
+		_ = nc.Close() // gone before it was accepted
+		return
+	}
+	remote = netip.AddrPortFrom(remote.Addr().Unmap(), remote.Port())
+	c := newConn(s, s.lastConn.Add(1), nc, remote)
+	if refused := s.conns.add(c, &s.config.Listen); refused != "" {
+		s.metrics.connectionRejected.Inc()
+		c.close(refused, "")
+		return
+	}
+	s.running.Add(1)
+	go func() {
+		defer s.running.Done()
+		c.readLoop()
+	}()
+}
+
+// forget is the end of a connection.
+func (s *Server) forget(c *conn) {
+	c.reader.release()
+	s.conns.remove(c)
+	s.metrics.dropped.Inc()
+}

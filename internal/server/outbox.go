@@ -1,0 +1,151 @@
+package server
+
+import (
+	"net"
+	"sync"
+	"time"
+)
+
+const (
+	// outboxSoftBytes is how much may wait for the socket before the
+	// connection's own requests are no longer read: 1 MiB.
+	outboxSoftBytes = 1 << 20
+	// outboxKeepBytes is the largest buffer that a connection keeps between
+	// two writes while it is busy: 64 KiB.
+	outboxKeepBytes = 64 << 10
+	// lingerTimeout is how long a client has to take the last bytes before its
+	// connection is closed.
+	lingerTimeout = 5 * time.Second
+)
+
+// outbox holds what goes to one socket, in order. Replies, events and the
+// connect answer are put in while the state lock is held, so that their order
+// is the order of the state's changes; order on the wire is order in here.
+//
+// Bytes are written by whoever has them: the read loop after the requests that
+// arrived together, else a goroutine that lives while there is something to
+// write. An idle connection has neither goroutine nor buffer here.
+type outbox struct {
+	conn     net.Conn
+	maxBytes int // most that may wait; above it the connection is closed
+
+	mu      sync.Mutex // below the state lock
+	changed sync.Cond  // on mu: writing ended
+	pending []byte
+	spare   []byte // the buffer written last, for reuse
+	writing bool   // a goroutine is in conn.Write
+	final   bool   // close the socket once pending is empty; takes nothing more
+	closed  bool   // the socket is closed
+}
+
+func (o *outbox) init(conn net.Conn, maxBytes int) {
+	o.conn, o.maxBytes = conn, maxBytes
+	o.changed.L = &o.mu
+}
+
+// push appends a frame. It returns false if that would exceed the limit; then
+// nothing is appended, and the caller must close the connection.
+func (o *outbox) push(frame []byte) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.final || o.closed {
+		return true
+	}
+	if len(o.pending) > 0 && len(o.pending)+len(frame) > o.maxBytes {
+		return false
+	}
+	if o.pending == nil {
+		o.pending, o.spare = o.spare[:0], nil
+	}
+	o.pending = append(o.pending, frame...)
+	return true
+}
+
+// finish makes what is in the outbox the last that is written; the socket is
+// closed behind it.
+func (o *outbox) finish() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.final = true
+	_ = o.conn.SetDeadline(time.Now().Add(lingerTimeout)) // fails only on a closed socket
+}
+
+// kick has a goroutine write what is pending, unless one is at it.
+func (o *outbox) kick() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.writing || o.closed || (len(o.pending) == 0 && !o.final) {
+		return
+	}
+	o.writing = true
+	go o.drain()
+}
+
+// flush writes what is pending in the caller, waiting for another writer.
+func (o *outbox) flush() {
+	o.mu.Lock()
+	for o.writing {
+		o.changed.Wait()
+	}
+	if o.closed || (len(o.pending) == 0 && !o.final) {
+		o.mu.Unlock()
+		return
+	}
+	o.writing = true
+	o.mu.Unlock()
+	o.drain()
+}
+
+// drain writes until nothing is pending. The caller has set writing.
+func (o *outbox) drain() {
+	o.mu.Lock()
+	for len(o.pending) > 0 && !o.closed {
+		buf := o.pending
+		o.pending = nil
+		o.mu.Unlock()
+		_, err := o.conn.Write(buf)
+		o.mu.Lock()
+		if err != nil {
+			o.shut()
+			break
+		}
+		if cap(buf) <= outboxKeepBytes && o.spare == nil {
+			o.spare = buf[:0]
+		}
+	}
+	if o.final {
+		o.shut()
+	}
+	o.spare = nil
+	o.writing = false
+	o.changed.Broadcast()
+	o.mu.Unlock()
+}
+
+// waiting is the number of bytes that wait for the socket.
+func (o *outbox) waiting() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.pending)
+}
+
+// close closes the socket at once; what is pending is lost.
+func (o *outbox) close() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.shut()
+}
+
+// shut requires mu. Sending the end of stream before closing lets the client
+// read what was written even if requests of it were never read here.
+func (o *outbox) shut() {
+	if o.closed {
+		return
+	}
+	o.closed = true
+	o.pending = nil
+	if t, ok := o.conn.(interface{ CloseWrite() error }); ok {
+		_ = t.CloseWrite() // the peer may be gone already
+	}
+	_ = o.conn.Close() // likewise; the read loop learns of it by its own error
+}

@@ -1,0 +1,273 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"os"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/zooraft/zooraft/internal/admin"
+	"github.com/zooraft/zooraft/internal/auth"
+	"github.com/zooraft/zooraft/internal/config"
+	"github.com/zooraft/zooraft/internal/consensus"
+	"github.com/zooraft/zooraft/internal/metrics"
+	"github.com/zooraft/zooraft/internal/proto"
+	"github.com/zooraft/zooraft/internal/session"
+	"github.com/zooraft/zooraft/internal/state"
+	"github.com/zooraft/zooraft/internal/watch"
+)
+
+var (
+	// ErrListen is returned by Start when the client port cannot be opened.
+	ErrListen = errors.New("server: the client port cannot be opened")
+	// ErrNotReady is returned by WaitReady when the server stopped first.
+	ErrNotReady = errors.New("server: stopped before it served clients")
+)
+
+// Options are what a Server needs beside the operator's configuration.
+type Options struct {
+	Config *config.Config
+	Build  admin.Build
+	// Logger receives what the server has to say. Default: slog.Default().
+	Logger *slog.Logger
+	// Clock is the server's time. Default: the machine's.
+	Clock Clock
+}
+
+// settings is the operator's configuration with what is decided here.
+type settings struct {
+	*config.Config
+	// outboxMaxBytes is how much may wait for one client that does not read:
+	// at least 64 MiB, and always room for one event besides a largest reply.
+	outboxMaxBytes int
+}
+
+// outboxMaxBytes is the least limit of an outbox: 256 MiB.
+const outboxMaxBytes = 256 << 20
+
+// standaloneID is the server id of a server alone. Apache's standalone server
+// uses 1 in the session ids that it makes.
+const standaloneID = 1
+
+// Server is one running server.
+type Server struct {
+	config   settings
+	logger   *slog.Logger
+	clock    Clock
+	serverID int32
+	started  time.Time
+
+	metrics         *serverMetrics
+	registry        *metrics.Registry
+	closings        *closings
+	auth            *auth.Authenticator
+	words           *admin.Admin
+	channel         *admin.Channel
+	connectThrottle *connectThrottle
+	requestThrottle *requestThrottle
+	leaderClock     *leaderClock
+	duties          *duties
+
+	state   *state.Machine
+	hook    *hook
+	tracker *session.Tracker
+	node    *consensus.Node
+
+	listener    net.Listener
+	conns       *registry
+	lastConn    atomic.Uint64
+	lastSession atomic.Int64
+	outstanding atomic.Int64 // requests in work, of all connections
+
+	serving  atomic.Bool    // the serving gate
+	opened   chan struct{}  // closed when Start has set node
+	ready    chan struct{}  // closed when the gate first opens
+	readyOne sync.Once      // guards ready
+	stopped  chan struct{}  // closed by Stop
+	stopOnce sync.Once      // guards stopped
+	running  sync.WaitGroup // accept loop and read loops
+}
+
+// Start opens the client port and the data, and begins to serve. It returns
+// when the port is open and the data are loaded; clients are served once
+// Ready is closed, usually at the same time.
+func Start(o Options) (*Server, error) {
+	s, err := build(o)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.listen(); err != nil {
+		return nil, err
+	}
+	if s.node, err = consensus.Open(s.consensusConfig(), s.state, s.hook); err != nil {
+		_ = s.listener.Close() // nothing was accepted yet
+		return nil, err
+	}
+	close(s.opened)
+	s.openChannel()
+	s.running.Add(1)
+	go s.accept()
+	return s, nil
+}
+
+// build makes a server that has not touched the outside world.
+func build(o Options) (*Server, error) {
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	if o.Clock.Wall == nil {
+		o.Clock = SystemClock()
+	}
+	c := o.Config
+	authenticator, err := auth.New(auth.Config{
+		DigestEnabled: c.Security.DigestEnabled, DigestAlgorithm: c.Security.DigestAlgorithm,
+		SuperDigest: c.Security.SuperDigest,
+	})
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{
+		config: settings{Config: c, outboxMaxBytes: max(outboxMaxBytes, 4*c.Limits.MaxFrame)},
+		logger: o.Logger, clock: o.Clock, serverID: standaloneID, started: o.Clock.Wall(),
+		registry: metrics.NewRegistry(), auth: authenticator,
+		conns: newRegistry(), tracker: session.NewTracker(c.Session.TickTime),
+		leaderClock: &leaderClock{clock: o.Clock},
+		opened:      make(chan struct{}), ready: make(chan struct{}), stopped: make(chan struct{}),
+	}
+	s.metrics = newServerMetrics(s.registry)
+	s.closings = newClosings(s.logger, s.clock.Monotonic, s.metrics.closed)
+	s.connectThrottle = newConnectThrottle(c.Throttle, s.clock.Monotonic, s.metrics.tokenDeficit.Observe)
+	s.requestThrottle = &requestThrottle{server: s}
+	s.duties = &duties{server: s}
+	s.hook = &hook{Server: s}
+	s.state = state.New(s.hook, watch.New(watch.NewMetrics(s.registry)))
+	s.lastConn.Store(rand.Uint64() | 1)
+	s.lastSession.Store(firstSession(s.serverID, s.clock.Wall()))
+	s.words = admin.New(admin.Config{Allows: c.Words.Allows, Build: o.Build}, (*report)(s), s.registry)
+	return s, nil
+}
+
+// consensusConfig hands the operator's storage settings on.
+func (s *Server) consensusConfig() consensus.Config {
+	st := &s.config.Storage
+	c := consensus.DefaultConfig(st.DataDir)
+	c.LogDir = st.LogDir
+	c.LogStore = string(st.LogStore)
+	c.SnapCount = st.SnapCount
+	c.SnapSizeLimitBytes = st.SnapSizeLimit
+	c.SnapRetainCount = st.SnapRetainCount
+	if st.PreAllocSize > 0 {
+		c.SegmentBytes = int(min(max(st.PreAllocSize, 256<<10), 1<<30))
+	}
+	c.Logger = s.logger
+	c.Stamp = s.stamp
+	return c
+}
+
+// stamp is what the leader adds to each log entry: its time, and those of its
+// switches that decide what apply does.
+func (s *Server) stamp() (timeMillis int64, switches uint32) {
+	for _, b := range []struct {
+		on  bool
+		bit uint32
+	}{
+		{s.config.Security.SkipACL, proto.SwitchSkipACL},
+		{s.config.Security.EnforceQuota, proto.SwitchEnforceQuota},
+		{s.config.Containers.ExtendedTypes, proto.SwitchExtendedTypes},
+		{s.config.Ensemble.ReconfigEnabled, proto.SwitchReconfig},
+	} {
+		if b.on {
+			switches |= b.bit
+		}
+	}
+	return s.leaderClock.now().UnixMilli(), switches
+}
+
+// openChannel opens the local admin channel. A server without it is a server
+// all the same.
+func (s *Server) openChannel() {
+	var err error
+	if s.channel, err = s.words.Open(s.config.Storage.OwnDataDir()); err != nil {
+		s.logger.Warn("the local admin channel cannot be opened; zooraft health will not work", "error", err)
+	}
+}
+
+// beginLeading starts the duties and opens the serving gate.
+func (s *Server) beginLeading() {
+	select {
+	case <-s.stopped:
+		return
+	case <-s.opened:
+	}
+	s.duties.start()
+	s.serving.Store(true)
+	s.readyOne.Do(func() { close(s.ready) })
+}
+
+// Ready is closed once clients are served for the first time.
+func (s *Server) Ready() <-chan struct{} { return s.ready }
+
+// Failed is closed when the server has given up by itself; Err then tells why.
+func (s *Server) Failed() <-chan struct{} { return s.node.Failed() }
+
+// Err is why the server has given up, nil if it has not.
+func (s *Server) Err() error { return s.node.Err() }
+
+// Addr is where clients connect.
+func (s *Server) Addr() net.Addr { return s.listener.Addr() }
+
+// WritePortFile writes the client port, for those who asked for any free one.
+// The file appears whole or not at all.
+func (s *Server) WritePortFile(path string) error {
+	port := s.Addr().(*net.TCPAddr).Port
+	temp := path + ".tmp"
+	if err := os.WriteFile(temp, []byte(strconv.Itoa(port)+"\n"), 0o644); err != nil {
+		return fmt.Errorf("server: port file: %w", err)
+	}
+	if err := os.Rename(temp, path); err != nil {
+		return fmt.Errorf("server: port file: %w", err)
+	}
+	return nil
+}
+
+// Stop closes every connection and the data. Sessions stay; they go on when
+// the server starts again.
+func (s *Server) Stop() error {
+	var err error
+	s.stopOnce.Do(func() {
+		close(s.stopped)
+		s.serving.Store(false)
+		_ = s.listener.Close() // ends the accept loop
+		for _, c := range s.conns.all() {
+			c.close(reasonStopping, "")
+		}
+		s.duties.stop()
+		err = s.node.Close()
+		if s.channel != nil {
+			err = errors.Join(err, s.channel.Close())
+		}
+		for _, c := range s.conns.all() {
+			c.close(reasonStopping, "")
+		}
+		s.running.Wait()
+	})
+	return err
+}
+
+// pause waits; it returns false if the server stops meanwhile.
+func (s *Server) pause(d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-s.stopped:
+		return false
+	}
+}

@@ -1,0 +1,130 @@
+package server
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/zooraft/zooraft/internal/metrics"
+	"github.com/zooraft/zooraft/internal/proto"
+)
+
+// connStats is what the words cons and stat tell of one connection.
+type connStats struct {
+	received atomic.Int64
+	sent     atomic.Int64
+	// hasReadOnly tells whether the connect request had the readOnly byte. It
+	// is written before the session is proposed and only read afterwards.
+	hasReadOnly bool
+
+	mu           sync.Mutex // below the state lock
+	lastOp       string
+	lastCxid     int64
+	lastZxid     proto.Zxid
+	lastResponse time.Duration
+	lastLatency  int64
+	latencySum   int64
+	latencyCount int64
+	latencyMin   int64
+	latencyMax   int64
+}
+
+func (s *connStats) reset() {
+	s.received.Store(0)
+	s.sent.Store(0)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lastOp, s.lastCxid, s.lastZxid = "NA", -1, -1
+	s.lastResponse, s.lastLatency = 0, 0
+	s.latencySum, s.latencyCount, s.latencyMin, s.latencyMax = 0, 0, 0, 0
+}
+
+// replied notes one answered request.
+func (s *connStats) replied(op proto.OpCode, xid int32, zxid proto.Zxid, at, latency time.Duration) {
+	ms := latency.Milliseconds()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lastOp, s.lastZxid, s.lastResponse, s.lastLatency = op.StatName(), zxid, at, ms
+	if xid >= 0 {
+		s.lastCxid = int64(xid)
+	}
+	if s.latencyCount == 0 || ms < s.latencyMin {
+		s.latencyMin = ms
+	}
+	s.latencyMax = max(s.latencyMax, ms)
+	s.latencySum += ms
+	s.latencyCount++
+}
+
+// serverMetrics are this room's metrics.
+type serverMetrics struct {
+	packetsReceived atomic.Int64 // since the start or the last srst
+	packetsSent     atomic.Int64 // likewise
+	authFailed      atomic.Int64
+	lastResponse    atomic.Int64 // size of the last reply to a read with data; -1 when none
+
+	latency            *metrics.Summary
+	readLatency        *metrics.AdvancedSummary
+	updateLatency      *metrics.AdvancedSummary
+	bytesReceived      *metrics.Counter
+	responseBytes      *metrics.Counter
+	watchBytes         *metrics.Counter
+	responses          *metrics.Summary // sizes of replies to reads with data
+	closed             *metrics.CounterSet
+	dropped            *metrics.Counter
+	closedNotServing   *metrics.Counter
+	connectionRejected *metrics.Counter
+	connectionRequests *metrics.Counter
+	revalidated        *metrics.Counter
+	tokenDeficit       *metrics.Summary
+	sessionlessExpired *metrics.Counter
+	staleSessions      *metrics.Counter
+	throttleWaits      *metrics.Counter
+	throttledOps       *metrics.Counter
+	staleRequests      *metrics.Counter
+	staleDropped       *metrics.Counter
+	largeRejected      *metrics.Counter
+	quotaExceeded      *metrics.CounterSet
+}
+
+func newServerMetrics(r *metrics.Registry) *serverMetrics {
+	m := &serverMetrics{
+		latency:            metrics.NewSummary(),
+		responses:          metrics.NewSummary(),
+		readLatency:        r.AdvancedSummary("readlatency", "Milliseconds from receipt to reply of a read."),
+		updateLatency:      r.AdvancedSummary("updatelatency", "Milliseconds from receipt to reply of a write."),
+		bytesReceived:      r.Counter("bytes_received_count", "Bytes received from clients, length prefixes included."),
+		responseBytes:      r.Counter("response_bytes", "Bytes of replies, with headers and length prefixes."),
+		watchBytes:         r.Counter("watch_bytes", "Bytes of watch notifications sent."),
+		closed:             r.CounterSet("connection_closed", "Connections that the server closed, by reason."),
+		dropped:            r.Counter("connection_drop_count", "Client connections closed, by whichever side."),
+		closedNotServing:   r.Counter("cnxn_closed_without_zk_server_running", "Connections closed because the server was not serving."),
+		connectionRejected: r.Counter("connection_rejected", "Connections refused by a limit on connections."),
+		connectionRequests: r.Counter("connection_request_count", "Connect requests accepted for judgement."),
+		revalidated:        r.Counter("connection_revalidate_count", "Connect requests that brought a session id."),
+		tokenDeficit:       r.Summary("connection_token_deficit", "Tokens missing in the connection throttle at a connect request."),
+		sessionlessExpired: r.Counter("sessionless_connections_expired", "Connections closed because they were silent past their timeout."),
+		staleSessions:      r.Counter("stale_sessions_expired", "Sessions that this server proposed to close because they timed out."),
+		throttleWaits:      r.Counter("request_throttle_wait_count", "Requests that had to wait for the request throttle."),
+		throttledOps:       r.Counter("throttled_ops", "Requests refused because they waited too long for the request throttle."),
+		staleRequests:      r.Counter("stale_requests", "Requests found stale: their connection was gone or they were too old."),
+		staleDropped:       r.Counter("stale_requests_dropped", "Stale requests that were dropped unanswered."),
+		largeRejected:      r.Counter("large_requests_rejected", "Requests refused by the limit on large requests."),
+		quotaExceeded:      r.CounterSet("quota_exceeded_error_per_namespace", "Writes that met a quota, by first path component."),
+	}
+	m.lastResponse.Store(-1)
+	return m
+}
+
+// observe notes the latency of one answered request.
+func (m *serverMetrics) observe(op proto.OpCode, latency time.Duration) {
+	ms := latency.Milliseconds()
+	m.latency.Observe(ms)
+	switch {
+	case op == proto.OpPing:
+	case op.IsWrite():
+		m.updateLatency.Observe(ms)
+	default:
+		m.readLatency.Observe(ms)
+	}
+}

@@ -1,0 +1,348 @@
+package state
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/zooraft/zooraft/internal/auth"
+	"github.com/zooraft/zooraft/internal/proto"
+	"github.com/zooraft/zooraft/internal/tree"
+	"github.com/zooraft/zooraft/internal/watch"
+)
+
+// Asker is a connection as a read sees it.
+type Asker interface {
+	watch.Watcher
+	// SessionID is the connection's session.
+	SessionID() proto.SessionID
+	// Push takes a finished reply frame and copies it. It is called under the
+	// state lock and must not block.
+	Push(frame []byte)
+	// Replay takes an event that setWatches found overdue.
+	Replay(e proto.WatcherEvent)
+}
+
+// ReadRequest is a request that needs no log.
+type ReadRequest struct {
+	Header     proto.RequestHeader
+	Body       []byte
+	Identities []proto.ID // at the time of the request
+	SkipACL    bool       // this server's own switch: reads are answered locally
+}
+
+// Read answers a request under the read lock: value, watch and the reply's
+// place in the asker's outbox are taken together, so that no change falls
+// between them. It returns the reply's header, and scratch, which it encodes
+// into, for the next call.
+func (m *Machine) Read(a Asker, r *ReadRequest, scratch []byte) (proto.ReplyHeader, []byte) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	h := proto.ReplyHeader{Xid: r.Header.Xid, Zxid: m.zxid}
+	if r.Header.Type == proto.OpPing {
+		h.Xid = proto.XidPing
+	}
+	frame := proto.AppendReplyHeader(proto.BeginFrame(scratch[:0]), h)
+	q := query{m: m, a: a, r: tree.Reader{Identities: r.Identities, SkipACL: r.SkipACL}, d: *proto.NewDecoder(r.Body)}
+	frame, h.Err = q.answer(r.Header.Type, frame)
+	if h.Err != proto.ErrOK {
+		frame = proto.AppendReplyHeader(proto.BeginFrame(frame[:0]), h)
+		if q.emptyMulti {
+			frame = proto.AppendMultiHeader(frame, proto.MultiEnd)
+		}
+	}
+	a.Push(proto.EndFrame(frame, 0))
+	return h, frame
+}
+
+// query is one read under way; the read lock is held.
+type query struct {
+	m *Machine
+	a Asker
+	r tree.Reader
+	d proto.Decoder
+	// emptyMulti asks for the empty multi answer behind an error.
+	emptyMulti bool
+}
+
+// answer appends the reply's body, or returns the error code.
+func (q *query) answer(op proto.OpCode, dst []byte) ([]byte, proto.ErrCode) {
+	switch op {
+	case proto.OpPing:
+		return dst, proto.ErrOK
+	case proto.OpExists:
+		return q.exists(dst)
+	case proto.OpGetData:
+		return q.getData(dst)
+	case proto.OpGetChildren, proto.OpGetChildren2:
+		return q.getChildren(dst, op == proto.OpGetChildren2)
+	case proto.OpGetACL:
+		return q.getACL(dst)
+	case proto.OpGetAllChildrenNumber:
+		return q.getAllChildrenNumber(dst)
+	case proto.OpGetEphemerals:
+		return q.getEphemerals(dst)
+	case proto.OpWhoAmI:
+		return q.whoAmI(dst)
+	case proto.OpMultiRead:
+		return q.multiRead(dst)
+	case proto.OpSetWatches, proto.OpSetWatches2:
+		return q.setWatches(dst, op == proto.OpSetWatches2)
+	case proto.OpAddWatch:
+		return q.addWatch(dst)
+	case proto.OpCheckWatches, proto.OpRemoveWatches:
+		return q.checkWatches(dst, op == proto.OpRemoveWatches)
+	}
+	return dst, proto.ErrUnimplemented
+}
+
+// path reads a record's path; a null path is malformed in every read that
+// looks a node up.
+func (q *query) path() (string, bool) {
+	p := q.d.String()
+	return p, q.d.Err() == nil && p != proto.NullString
+}
+
+func (q *query) pathWatch() (proto.PathWatch, bool) {
+	r := q.d.PathWatch()
+	return r, q.d.Err() == nil && r.Path != proto.NullString
+}
+
+func (q *query) exists(dst []byte) ([]byte, proto.ErrCode) {
+	r, ok := q.pathWatch()
+	if !ok {
+		return dst, proto.ErrMarshalling
+	}
+	if strings.IndexByte(r.Path, 0) >= 0 {
+		return dst, proto.ErrBadArguments
+	}
+	stat, err := q.m.tree.Exists(q.r, r.Path)
+	if r.Watch && (err == proto.ErrOK || err == proto.ErrNoNode) {
+		q.m.watches.AddData(r.Path, q.a)
+	}
+	if err != proto.ErrOK {
+		return dst, err
+	}
+	return proto.AppendStat(dst, &stat), proto.ErrOK
+}
+
+func (q *query) getData(dst []byte) ([]byte, proto.ErrCode) {
+	r, ok := q.pathWatch()
+	if !ok {
+		return dst, proto.ErrMarshalling
+	}
+	return q.appendData(dst, r)
+}
+
+func (q *query) appendData(dst []byte, r proto.PathWatch) ([]byte, proto.ErrCode) {
+	data, stat, err := q.m.tree.Get(q.r, r.Path)
+	if err != proto.ErrOK {
+		return dst, err
+	}
+	if r.Watch {
+		q.m.watches.AddData(r.Path, q.a)
+	}
+	return proto.AppendStat(proto.AppendBuffer(dst, data), &stat), proto.ErrOK
+}
+
+func (q *query) getChildren(dst []byte, withStat bool) ([]byte, proto.ErrCode) {
+	r, ok := q.pathWatch()
+	if !ok {
+		return dst, proto.ErrMarshalling
+	}
+	return q.appendChildren(dst, r, withStat)
+}
+
+func (q *query) appendChildren(dst []byte, r proto.PathWatch, withStat bool) ([]byte, proto.ErrCode) {
+	kids, stat, err := q.m.tree.Children(q.r, r.Path)
+	if err != proto.ErrOK {
+		return dst, err
+	}
+	if r.Watch {
+		q.m.watches.AddChild(r.Path, q.a)
+	}
+	dst = proto.AppendInt(dst, int32(kids.Len()))
+	for name := range kids.All() {
+		dst = proto.AppendString(dst, name)
+	}
+	if withStat {
+		dst = proto.AppendStat(dst, &stat)
+	}
+	return dst, proto.ErrOK
+}
+
+func (q *query) getACL(dst []byte) ([]byte, proto.ErrCode) {
+	path, ok := q.path()
+	if !ok {
+		return dst, proto.ErrMarshalling
+	}
+	acl, stat, err := q.m.tree.ACL(q.r, path)
+	if err != proto.ErrOK {
+		return dst, err
+	}
+	return proto.AppendStat(proto.AppendACLs(dst, acl), &stat), proto.ErrOK
+}
+
+func (q *query) getAllChildrenNumber(dst []byte) ([]byte, proto.ErrCode) {
+	path, ok := q.path()
+	if !ok {
+		return dst, proto.ErrMarshalling
+	}
+	n, err := q.m.tree.AllChildrenNumber(q.r, path)
+	if err != proto.ErrOK {
+		return dst, err
+	}
+	return proto.AppendInt(dst, n), proto.ErrOK
+}
+
+// getEphemerals lists the session's own, by plain prefix; null, blank and "/"
+// mean all.
+func (q *query) getEphemerals(dst []byte) ([]byte, proto.ErrCode) {
+	prefix := q.d.String()
+	if q.d.Err() != nil {
+		return dst, proto.ErrMarshalling
+	}
+	if t := strings.TrimFunc(prefix, func(r rune) bool { return r <= ' ' }); t == "" || t == "/" || prefix == proto.NullString {
+		prefix = ""
+	}
+	return proto.AppendStrings(dst, q.m.tree.Ephemerals(q.a.SessionID(), prefix)), proto.ErrOK
+}
+
+func (q *query) whoAmI(dst []byte) ([]byte, proto.ErrCode) {
+	dst = proto.AppendInt(dst, int32(len(q.r.Identities)))
+	for _, id := range q.r.Identities {
+		dst = proto.AppendString(proto.AppendString(dst, id.Scheme), auth.UserName(id))
+	}
+	return dst, proto.ErrOK
+}
+
+// multiRead answers each op by itself. An op that does not belong fails the
+// whole with an empty multi answer behind the header, as Apache's does.
+func (q *query) multiRead(dst []byte) ([]byte, proto.ErrCode) {
+	ops, err := proto.DecodeMulti(q.d.Rest())
+	if err != nil {
+		return dst, proto.ErrMarshalling
+	}
+	for i := range ops {
+		op := &ops[i]
+		if op.Type != proto.OpGetData && op.Type != proto.OpGetChildren {
+			q.emptyMulti = true
+			return dst, proto.ErrMarshalling
+		}
+		at := len(dst)
+		code := proto.ErrMarshalling
+		dst = proto.AppendMultiHeader(dst, proto.MultiHeader{Type: op.Type})
+		switch {
+		case op.Read.Path == proto.NullString:
+			q.emptyMulti = true
+			return dst, code
+		case op.Type == proto.OpGetData:
+			dst, code = q.appendData(dst, op.Read)
+		default:
+			dst, code = q.appendChildren(dst, op.Read, false)
+		}
+		if code != proto.ErrOK {
+			dst = proto.AppendMultiHeader(dst[:at], proto.MultiHeader{Type: proto.OpError, Err: code})
+			dst = proto.AppendInt(dst, int32(code))
+		}
+	}
+	return proto.AppendMultiHeader(dst, proto.MultiEnd), proto.ErrOK
+}
+
+// setWatches sets the watches of a client that has come back, or tells at once
+// what it has missed. A null list or path fails the rest, not what came before
+// it, as on Apache's server.
+func (q *query) setWatches(dst []byte, two bool) ([]byte, proto.ErrCode) {
+	r := q.d.SetWatches(two)
+	if q.d.Err() != nil {
+		return dst, proto.ErrMarshalling
+	}
+	w := q.m.watches
+	lists := []struct {
+		paths []string
+		set   func(path string) bool
+	}{
+		{r.Data, q.looked(func(path string, s proto.StatPersisted, found bool) proto.EventType {
+			switch {
+			case !found:
+				return proto.EventNodeDeleted
+			case s.Mzxid > r.RelativeZxid:
+				return proto.EventNodeDataChanged
+			}
+			w.AddData(path, q.a)
+			return proto.EventNone
+		})},
+		{r.Exist, q.looked(func(path string, _ proto.StatPersisted, found bool) proto.EventType {
+			if found {
+				return proto.EventNodeCreated
+			}
+			w.AddData(path, q.a)
+			return proto.EventNone
+		})},
+		{r.Child, q.looked(func(path string, s proto.StatPersisted, found bool) proto.EventType {
+			switch {
+			case !found:
+				return proto.EventNodeDeleted
+			case s.Pzxid > r.RelativeZxid:
+				return proto.EventNodeChildrenChanged
+			}
+			w.AddChild(path, q.a)
+			return proto.EventNone
+		})},
+		{r.Persistent, func(path string) bool { w.AddPersistent(path, q.a); return true }},
+		{r.PersistentRecur, func(path string) bool { w.AddRecursive(path, q.a); return true }},
+	}
+	for _, l := range lists {
+		if l.paths == nil || slices.ContainsFunc(l.paths, func(p string) bool { return !l.set(p) }) {
+			return dst, proto.ErrMarshalling
+		}
+	}
+	return dst, proto.ErrOK
+}
+
+// looked wraps a judgement of one path of setWatches: the node is looked up,
+// and an overdue event sent.
+func (q *query) looked(judge func(path string, s proto.StatPersisted, found bool) proto.EventType) func(string) bool {
+	return func(path string) bool {
+		if path == proto.NullString {
+			return false
+		}
+		s, found := q.m.tree.Stat(path)
+		if e := judge(path, s, found); e != proto.EventNone {
+			q.a.Replay(proto.WatcherEvent{Type: e, State: proto.StateSyncConnected, Path: path})
+		}
+		return true
+	}
+}
+
+func (q *query) addWatch(dst []byte) ([]byte, proto.ErrCode) {
+	r := q.d.PathType()
+	switch {
+	case q.d.Err() != nil:
+		return dst, proto.ErrMarshalling
+	case r.Type == proto.AddWatchPersistent:
+		q.m.watches.AddPersistent(r.Path, q.a)
+	case r.Type == proto.AddWatchPersistentRecursive:
+		q.m.watches.AddRecursive(r.Path, q.a)
+	default:
+		return dst, proto.ErrMarshalling
+	}
+	return proto.AppendInt(dst, 0), proto.ErrOK // an ErrorResponse that says OK
+}
+
+func (q *query) checkWatches(dst []byte, remove bool) ([]byte, proto.ErrCode) {
+	r := q.d.PathType()
+	t := proto.WatcherType(r.Type)
+	if q.d.Err() != nil || t < proto.WatcherChildren || t > proto.WatcherPersistentRecursive {
+		return dst, proto.ErrMarshalling
+	}
+	found := false
+	if remove {
+		found = q.m.watches.Remove(r.Path, t, q.a)
+	} else {
+		found = q.m.watches.Contains(r.Path, t, q.a)
+	}
+	if !found {
+		return dst, proto.ErrNoWatcher
+	}
+	return dst, proto.ErrOK
+}

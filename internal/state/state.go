@@ -1,0 +1,119 @@
+// Package state is the replicated state machine: zxid, tree, session table and
+// watches behind one lock. Apply decides what a command does; Read answers
+// what needs no log; Freeze and Restore move the whole.
+//
+// It starts no goroutine, does no I/O, reads no clock, and waits for nothing.
+// Under its lock it calls nobody but its Hook, the watch manager and the
+// asker of a read.
+package state
+
+import (
+	"sync"
+
+	"github.com/zooraft/zooraft/internal/proto"
+	"github.com/zooraft/zooraft/internal/session"
+	"github.com/zooraft/zooraft/internal/tree"
+	"github.com/zooraft/zooraft/internal/watch"
+)
+
+// Outcome is what a command did, as its asker shall learn it.
+type Outcome struct {
+	// Zxid belongs into the reply: the command's own, or the last one where
+	// it took none.
+	Zxid proto.Zxid
+	// Result holds the error code and what the reply's body is made of.
+	Result tree.Result
+	// Session is the row that create- or renew-session made; nil otherwise,
+	// and nil if there is no such session or the password is wrong.
+	Session *session.Session
+	// ZxidAhead tells that a connecting client has seen a zxid that this
+	// state has not reached.
+	ZxidAhead bool
+}
+
+// Hook is told what apply does. Its methods are called by the goroutine that
+// applies, under the state lock except where said, and must neither block nor
+// call the Machine.
+type Hook interface {
+	// Applied hands over the outcome of a command to whoever asked. It
+	// returns true if reads of the same connection wait behind it.
+	Applied(h *proto.TxnHeader, o *Outcome) (readsWait bool)
+	// ServeReads answers the reads that waited, up to the connection's next
+	// write. It is called without the lock, before the next command applies.
+	ServeReads(origin proto.Origin)
+	// OutOfTurn tells that a command of this connection had no effect, since
+	// its session is owned by another one or an earlier command of the same
+	// connection has not been applied. No reply can be given.
+	OutOfTurn(origin proto.Origin)
+	// SessionMoved tells that a session got a new owner or a new timeout.
+	// Former is the owner before, the zero Origin for a new session.
+	SessionMoved(s *session.Session, former proto.Origin)
+	// SessionClosed tells that a session and its ephemerals are gone.
+	SessionClosed(id proto.SessionID, owner proto.Origin)
+	// EntryApplied is called once after each entry, without the lock.
+	EntryApplied()
+	// Reset tells that the whole state was replaced; all watches are gone.
+	// It is called without the lock.
+	Reset()
+}
+
+// digestEvery is how many zxids lie between two digests kept for the
+// four-letter word hash, and digestsKept how many are kept (Apache's).
+const (
+	digestEvery = 128
+	digestsKept = 1024
+)
+
+// DigestAt is the tree digest after a zxid.
+type DigestAt struct {
+	Zxid   proto.Zxid
+	Digest uint64
+}
+
+// Machine is the state of one server.
+type Machine struct {
+	hook    Hook
+	watches *watch.Manager
+
+	mu       sync.RWMutex
+	zxid     proto.Zxid // last one taken, or (epoch, 0) after an epoch began
+	lastTerm uint64     // Raft term of the last command entry
+	tree     *tree.Tree
+	table    *session.Table
+	digests  []DigestAt // oldest first, at most digestsKept
+
+	// switches are those of the last entry; reads use skipACL from them.
+	switches uint32
+	// changes is scratch for one command; only the applying goroutine uses it.
+	changes []tree.Change
+}
+
+// New returns the state of a server that has never run.
+func New(hook Hook, watches *watch.Manager) *Machine {
+	return &Machine{hook: hook, watches: watches, tree: tree.New(), table: session.NewTable()}
+}
+
+// View is the state as a reader sees it while it holds the read lock.
+type View struct {
+	Zxid    proto.Zxid
+	Tree    *tree.Tree
+	Table   *session.Table
+	Digests []DigestAt
+}
+
+// View calls fn under the read lock. fn must not keep what it is given.
+func (m *Machine) View(fn func(v View)) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	fn(View{Zxid: m.zxid, Tree: m.tree, Table: m.table, Digests: m.digests})
+}
+
+// Zxid returns the last processed zxid.
+func (m *Machine) Zxid() proto.Zxid {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.zxid
+}
+
+// Watches returns the watch manager, which has its own lock.
+func (m *Machine) Watches() *watch.Manager { return m.watches }
