@@ -74,6 +74,8 @@ func (c *conn) Push(frame []byte) {
 	c.stats.sent.Add(1)
 	c.server.metrics.packetsSent.Add(1)
 	c.server.metrics.responseBytes.Add(int64(len(frame)))
+	c.server.metrics.responses.Observe(int64(len(frame) - 4))
+	c.server.metrics.lastResponse.Store(int64(len(frame) - 4))
 	if !c.out.push(frame) {
 		// Closing does I/O, and the state lock may be held.
 		go c.close(reasonOutboxFull, "")
@@ -162,22 +164,25 @@ func (c *conn) readFailed(err error) {
 // close closes the socket at once. It may be called by any goroutine, but not
 // under the state lock.
 func (c *conn) close(r reason, detail string) {
-	c.closeOnce.Do(func() {
-		c.gone.Store(true)
-		c.server.closings.record(r, c.remote.String(), c.SessionID().String(), detail)
-		c.server.outstanding.Add(-int64(c.queue.close()))
-		c.out.close()
-		c.server.state.Watches().Forget(c)
-	})
+	c.depart(r, detail)
+	c.out.close()
 }
 
 // closeBehind closes the socket once all that is in the outbox is written.
 func (c *conn) closeBehind(r reason) {
 	c.out.finish()
+	c.depart(r, "")
+}
+
+// depart takes the connection out of everything but its outbox: nothing that
+// waits is answered any more, and no watch is kept.
+func (c *conn) depart(r reason, detail string) {
 	c.closeOnce.Do(func() {
 		c.gone.Store(true)
-		c.server.closings.record(r, c.remote.String(), c.SessionID().String(), "")
-		c.server.outstanding.Add(-int64(c.queue.close()))
+		c.server.closings.record(r, c.remote.String(), c.SessionID().String(), detail)
+		for _, p := range c.queue.close() {
+			c.uncount(&p)
+		}
 		c.server.state.Watches().Forget(c)
 	})
 }

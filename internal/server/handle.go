@@ -64,12 +64,25 @@ func (c *conn) handle(frame []byte, now time.Duration) bool {
 	return true
 }
 
+// count and uncount keep the sums of requests in work. Each request that
+// enters the queue leaves it once: answered, taken back, or dropped.
+func (c *conn) count(p *pending) {
+	c.server.outstanding.Add(1)
+	c.server.requestThrottle.hold(p.size)
+}
+
+func (c *conn) uncount(p *pending) {
+	c.server.outstanding.Add(-1)
+	c.server.requestThrottle.release(p.size)
+}
+
 // read answers a request that needs no log, now or in its turn.
 func (c *conn) read(h proto.RequestHeader, body []byte, now time.Duration) {
 	ids := *c.identities.Load()
 	if c.queue.behind(func() pending {
-		c.server.outstanding.Add(1)
-		return pending{header: h, received: now, size: len(body), body: bytes.Clone(body), identities: ids}
+		p := pending{header: h, received: now, size: len(body) + headerBytes, body: bytes.Clone(body), identities: ids}
+		c.count(&p)
+		return p
 	}) {
 		return
 	}
@@ -90,8 +103,12 @@ func (c *conn) propose(h proto.RequestHeader, body []byte, now time.Duration) bo
 		Seq: c.seq + 1, Identities: *c.identities.Load(),
 	}, Body: body}
 	command := t.Append(make([]byte, 0, 64+len(body)+64*len(t.Identities)))
-	c.server.outstanding.Add(1)
-	c.queue.append(pending{header: h, received: now, write: true, size: len(body)})
+	p := pending{header: h, received: now, write: true, size: len(body) + headerBytes}
+	c.count(&p)
+	if !c.queue.append(p) {
+		c.uncount(&p)
+		return false
+	}
 	for {
 		err := c.server.node.Propose(c.id, command)
 		switch {
@@ -104,8 +121,9 @@ func (c *conn) propose(h proto.RequestHeader, body []byte, now time.Duration) bo
 			}
 		case errors.Is(err, consensus.ErrDiskFull):
 			// The write has certainly not happened: say so and go on.
-			c.queue.unappend()
-			c.server.outstanding.Add(-1)
+			if c.queue.unappend() {
+				c.uncount(&p)
+			}
 			return c.answerLocally(h, now, localReply{header: proto.ReplyHeader{
 				Xid: h.Xid, Zxid: c.server.state.Zxid(), Err: proto.ErrSystemError}})
 		}
@@ -113,6 +131,9 @@ func (c *conn) propose(h proto.RequestHeader, body []byte, now time.Duration) bo
 		return false
 	}
 }
+
+// headerBytes is the length of a request header.
+const headerBytes = 8
 
 // queueFullPause is how long a connection waits before it offers a command
 // again to a full queue.
@@ -122,8 +143,9 @@ const queueFullPause = 5 * time.Millisecond
 // turn. It returns false if the reply ends the connection.
 func (c *conn) answerLocally(h proto.RequestHeader, now time.Duration, r localReply) bool {
 	if !c.queue.behind(func() pending {
-		c.server.outstanding.Add(1)
-		return pending{header: h, received: now, local: &r}
+		p := pending{header: h, received: now, local: &r}
+		c.count(&p)
+		return p
 	}) {
 		c.pushLocal(h, &r, now)
 	}
@@ -224,9 +246,9 @@ func (c *conn) serveReads(scratch *[]byte) {
 // that can be answered at once is next. A queue that was closed meanwhile has
 // been counted out already.
 func (c *conn) taken() bool {
-	popped, readsWait := c.queue.pop()
+	p, popped, readsWait := c.queue.pop()
 	if popped {
-		c.server.outstanding.Add(-1)
+		c.uncount(&p)
 	}
 	return readsWait
 }

@@ -20,7 +20,7 @@ type pending struct {
 	header     proto.RequestHeader
 	received   time.Duration
 	write      bool
-	size       int        // bytes of the request
+	size       int        // bytes of the frame
 	body       []byte     // a copy, for a read
 	identities []proto.ID // the connection's when the request came, for a read
 	local      *localReply
@@ -49,12 +49,16 @@ type requestQueue struct {
 
 func (q *requestQueue) init() { q.shorter.L = &q.mu }
 
-// append adds a request.
-func (q *requestQueue) append(p pending) {
+// append adds a request. It says no when the queue is closed.
+func (q *requestQueue) append(p pending) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if q.closed {
+		return false
+	}
 	q.items = append(q.items, p)
 	q.bytes += p.size
+	return true
 }
 
 // behind adds a request if others wait before it. If it says no, the queue is
@@ -73,15 +77,19 @@ func (q *requestQueue) behind(p func() pending) bool {
 	return true
 }
 
-// unappend takes back the write that was appended last and not proposed.
-func (q *requestQueue) unappend() {
+// unappend takes back the write that was appended last and not proposed. It
+// tells whether it was still there.
+func (q *requestQueue) unappend() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if last := len(q.items) - 1; last >= q.head {
-		q.bytes -= q.items[last].size
-		q.items[last] = pending{}
-		q.items = q.items[:last]
+	last := len(q.items) - 1
+	if last < q.head {
+		return false
 	}
+	q.bytes -= q.items[last].size
+	q.items[last] = pending{}
+	q.items = q.items[:last]
+	return true
 }
 
 // first returns the head without taking it.
@@ -96,13 +104,14 @@ func (q *requestQueue) first() (pending, bool) {
 
 // pop takes the head. It tells whether there was one, and whether a request
 // that can be answered at once is next.
-func (q *requestQueue) pop() (popped, readsWait bool) {
+func (q *requestQueue) pop() (p pending, popped, readsWait bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.head == len(q.items) {
-		return false, false
+		return p, false, false
 	}
-	q.bytes -= q.items[q.head].size
+	p = q.items[q.head]
+	q.bytes -= p.size
 	q.items[q.head] = pending{}
 	q.head++
 	switch {
@@ -117,7 +126,7 @@ func (q *requestQueue) pop() (popped, readsWait bool) {
 		q.head, q.items = 0, q.items[:n]
 	}
 	q.shorter.Broadcast()
-	return true, q.head < len(q.items) && !q.items[q.head].write
+	return p, true, q.head < len(q.items) && !q.items[q.head].write
 }
 
 // length is the number of requests in the queue.
@@ -137,13 +146,13 @@ func (q *requestQueue) waitWhile(hold func(requests, bytes int) bool) {
 	}
 }
 
-// close drops all requests and returns how many there were. Reads that wait
-// must not run any more: a watch that they set would never be forgotten.
-func (q *requestQueue) close() int {
+// close drops all requests and returns them. Reads that wait must not run any
+// more: a watch that they set would never be forgotten.
+func (q *requestQueue) close() []pending {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	n := len(q.items) - q.head
+	dropped := q.items[q.head:]
 	q.closed, q.items, q.head, q.bytes = true, nil, 0, 0
 	q.shorter.Broadcast()
-	return n
+	return dropped
 }
