@@ -1,0 +1,54 @@
+# Short names for the commands that people type most. `make test` is the
+# README's test command; everything else is a part of it or takes longer.
+
+GO ?= go
+# FUZZTIME is how long each fuzz target runs; SOAKTIME how long the soak test.
+FUZZTIME ?= 30s
+SOAKTIME ?= 10m
+BENCHFLAGS ?=
+
+.PHONY: build test lint race soak fuzz bench cover image clean
+
+# One static binary, as in the container image.
+build:
+	CGO_ENABLED=0 $(GO) build -trimpath -o build/bin/zooraft ./cmd/zooraft
+
+test:
+	$(GO) run ./test/run
+
+lint:
+	$(GO) run ./test/run -only vet,staticcheck,lint,graph
+
+race:
+	$(GO) test -race $$($(GO) list ./... | grep -v /test/)
+
+# The same tests, again and again, for what shows only sometimes.
+soak:
+	end=$$(( $$(date +%s) + $$(echo $(SOAKTIME) | sed 's/h/*3600/; s/m/*60/; s/s//') )); \
+	while [ $$(date +%s) -lt $$end ]; do \
+	  $(GO) test -race -count=1 -shuffle=on $$($(GO) list ./... | grep -v /test/) ./test/cases/... || exit 1; \
+	done
+
+# Every fuzz target of the repository, FUZZTIME each.
+fuzz:
+	@grep -rlE '^func Fuzz' --include='*_test.go' . | xargs -n1 dirname | sort -u | while read -r dir; do \
+	  grep -hoE '^func Fuzz[A-Za-z0-9_]+' "$$dir"/*_test.go | sed 's/func //' | while read -r target; do \
+	    echo "== $$dir $$target"; \
+	    $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$dir" || exit 1; \
+	  done || exit 1; \
+	done
+
+bench:
+	$(GO) run ./test/bench $(BENCHFLAGS)
+
+cover:
+	mkdir -p build
+	$(GO) test -coverprofile=build/cover.out -coverpkg=./internal/... ./internal/... ./cmd/...
+	$(GO) tool cover -func=build/cover.out | tail -1
+	$(GO) tool cover -html=build/cover.out -o build/cover.html
+
+image:
+	docker build -t zooraft .
+
+clean:
+	rm -rf build

@@ -1,0 +1,238 @@
+// Package graph holds the import graph of the rooms: who may import whom, and
+// which module belongs to one room alone. docs/architecture.md draws the same
+// graph; the test here keeps both true.
+package graph
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/zooraft/zooraft/test/toolchain"
+)
+
+const module = "github.com/zooraft/zooraft"
+
+// rooms is the whole graph: each package of the product with the packages of
+// this module that it may import. A new arrow is a change of the design: it
+// belongs into docs/architecture.md first.
+var rooms = map[string][]string{
+	"internal/proto":     {},
+	"internal/metrics":   {},
+	"internal/consensus": {},
+	"internal/tree":      {"internal/proto"},
+	"internal/session":   {"internal/proto"},
+	"internal/watch":     {"internal/proto"},
+	"internal/snapshot":  {"internal/proto"},
+	"internal/auth":      {"internal/proto"},
+	"internal/client":    {"internal/proto"},
+	"internal/shell":     {"internal/client", "internal/proto"},
+	"internal/config":    {"internal/proto"},
+	"internal/state":     {"internal/proto", "internal/session", "internal/snapshot", "internal/tree", "internal/watch"},
+	"internal/admin":     {"internal/metrics", "internal/proto"},
+	"internal/server": {
+		"internal/admin", "internal/auth", "internal/config", "internal/consensus", "internal/metrics",
+		"internal/proto", "internal/session", "internal/state", "internal/tree", "internal/watch",
+	},
+	"":            {"internal/config", "internal/server"},
+	"zktest":      {"", "internal/client", "internal/config", "internal/proto", "internal/server"},
+	"cmd/zooraft": {"", "internal/admin", "internal/client", "internal/config", "internal/proto", "internal/server", "internal/shell"},
+}
+
+// owners names, by prefix, the modules that only some packages may import, and
+// why. Everything else outside the standard library is listed in
+// docs/dependencies.md and allowed where that page says.
+var owners = []struct {
+	prefix string
+	rooms  []string
+	why    string
+}{
+	{"github.com/hashicorp/", []string{"internal/consensus"}, "Raft is one room's secret"},
+	{"go.etcd.io/bbolt", []string{"internal/consensus"}, "it is the file below one of the log stores"},
+	{"github.com/spf13/", []string{"cmd/zooraft"}, "a command line is no one else's business"},
+	{"github.com/", nil, "a new dependency needs a line here and in docs/dependencies.md"},
+	{"golang.org/x/", nil, "a new dependency needs a line here and in docs/dependencies.md"},
+	{"go.etcd.io/", nil, "a new dependency needs a line here and in docs/dependencies.md"},
+}
+
+func TestEveryArrowBetweenRoomsIsInTheTable(t *testing.T) {
+	for room, imports := range product(t) {
+		allowed, known := rooms[room]
+		if !known {
+			t.Errorf("package %q is in no row of the table: add it with what it may import", room)
+			continue
+		}
+		for _, path := range imports {
+			target, inside := cut(path)
+			if inside && !slices.Contains(allowed, target) {
+				t.Errorf("%q imports %q, which its row does not allow", room, target)
+			}
+		}
+	}
+}
+
+func TestNothingBelowTheServerImportsConsensus(t *testing.T) {
+	for room, imports := range product(t) {
+		if slices.Contains(imports, module+"/internal/consensus") && room != "internal/server" {
+			t.Errorf("%q imports consensus; only the server may", room)
+		}
+	}
+}
+
+func TestEachForeignModuleStaysWithItsOwner(t *testing.T) {
+	for room, imports := range product(t) {
+		for _, path := range imports {
+			if _, inside := cut(path); inside {
+				continue
+			}
+			for _, o := range owners {
+				if !strings.HasPrefix(path, o.prefix) {
+					continue
+				}
+				if !slices.Contains(o.rooms, room) {
+					t.Errorf("%q imports %s, which only %v may: %s", room, path, o.rooms, o.why)
+				}
+				break
+			}
+		}
+	}
+}
+
+func TestTheProductNeverImportsItsTests(t *testing.T) {
+	for room, imports := range product(t) {
+		for _, path := range imports {
+			if target, inside := cut(path); inside && strings.HasPrefix(target, "test/") {
+				t.Errorf("%q imports %q", room, target)
+			}
+		}
+	}
+}
+
+func TestTheArrowsOfTheTableFormNoCircle(t *testing.T) {
+	var visit func(room string, above []string)
+	visit = func(room string, above []string) {
+		if slices.Contains(above, room) {
+			t.Fatalf("circle: %v → %s", above, room)
+		}
+		for _, next := range rooms[room] {
+			visit(next, append(slices.Clone(above), room))
+		}
+	}
+	for room := range rooms {
+		visit(room, nil)
+	}
+}
+
+// The page lists every arrow that the code has, and no other.
+func TestTheArchitecturePageListsTheSameArrows(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(toolchain.Root(), "docs", "architecture.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, block, found := strings.Cut(string(page), "<!-- arrows -->")
+	block, _, closed := strings.Cut(block, "<!-- end of arrows -->")
+	if !found || !closed {
+		t.Fatal("docs/architecture.md has no block of arrows")
+	}
+	drawn := map[string]bool{}
+	for _, line := range strings.Split(block, "\n") {
+		from, to, ok := strings.Cut(strings.Trim(line, "- `"), " → ")
+		if !ok {
+			continue
+		}
+		for _, target := range strings.Split(to, ", ") {
+			drawn[from+" → "+target] = true
+		}
+	}
+	real := map[string]bool{}
+	for room, imports := range product(t) {
+		for _, path := range imports {
+			if target, inside := cut(path); inside {
+				real[short(room)+" → "+short(target)] = true
+			}
+		}
+	}
+	for _, arrow := range slices.Sorted(maps.Keys(real)) {
+		if !drawn[arrow] {
+			t.Errorf("the page lacks %s", arrow)
+		}
+	}
+	for _, arrow := range slices.Sorted(maps.Keys(drawn)) {
+		if !real[arrow] {
+			t.Errorf("the page has %s, the code has not", arrow)
+		}
+	}
+}
+
+// short is a package's name on the page.
+func short(room string) string {
+	if room == "" {
+		return "zooraft"
+	}
+	return strings.TrimPrefix(strings.TrimPrefix(room, "internal/"), "cmd/")
+}
+
+// cut returns a path within this module without the module's name.
+func cut(path string) (string, bool) {
+	if path == module {
+		return "", true
+	}
+	return strings.CutPrefix(path, module+"/")
+}
+
+// product returns the imports of every package that ships, by folder. Test
+// files are left out: a room's test may use what the room may not.
+func product(t *testing.T) map[string][]string {
+	t.Helper()
+	found := map[string]map[string]bool{}
+	root := toolchain.Root()
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, _ := filepath.Rel(root, path)
+		if entry.IsDir() {
+			if rel == "test" || rel == "build" || entry.Name() == "testdata" || strings.HasPrefix(entry.Name(), ".") && rel != "." {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		room := filepath.ToSlash(filepath.Dir(rel))
+		if room == "." {
+			room = ""
+		}
+		if found[room] == nil {
+			found[room] = map[string]bool{}
+		}
+		for _, spec := range file.Imports {
+			name, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				return err
+			}
+			found[room][name] = true
+		}
+		return nil
+	})
+	if err != nil || len(found) == 0 {
+		t.Fatalf("%d packages found, %v", len(found), err)
+	}
+	all := map[string][]string{}
+	for room, imports := range found {
+		all[room] = slices.Sorted(maps.Keys(imports))
+	}
+	return all
+}

@@ -1,0 +1,177 @@
+// Command run runs everything that proves zooraft: vet, staticcheck, the rooms
+// under the race detector, every suite below test, and the check that each
+// demand in test/cases.md has tests that ran. It prints the time of each part
+// and, at the end, every suite that was skipped for want of a program.
+//
+//	go run ./test/run                 everything
+//	go run ./test/run -only rooms     one part; -list names them
+//
+// Go alone is enough to run it. With CI=true in the environment nothing may be
+// skipped.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/zooraft/zooraft/test/toolchain"
+)
+
+// part is one step of the run.
+type part struct {
+	name string
+	run  func(*result)
+}
+
+// result is what a part came to.
+type result struct {
+	took     time.Duration
+	passed   int
+	failures []string // one line each
+	skips    []string // what was skipped, and for want of what
+	tests    map[string]string
+}
+
+func (r *result) fail(format string, args ...any) {
+	r.failures = append(r.failures, fmt.Sprintf(format, args...))
+}
+
+func (r *result) skip(format string, args ...any) {
+	r.skips = append(r.skips, fmt.Sprintf(format, args...))
+}
+
+func main() {
+	only := flag.String("only", "", "comma-separated parts to run; empty runs all")
+	list := flag.Bool("list", false, "list the parts and exit")
+	flag.Parse()
+	if err := os.Chdir(toolchain.Root()); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(2)
+	}
+	all, err := parts()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(2)
+	}
+	chosen, err := choose(all, *only)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(2)
+	}
+	if *list {
+		for _, p := range chosen {
+			fmt.Println(p.name)
+		}
+		return
+	}
+	os.Exit(runParts(chosen, len(chosen) == len(all), os.Getenv("CI") == "true"))
+}
+
+// choose picks parts by name.
+func choose(all []part, only string) ([]part, error) {
+	if only == "" {
+		return all, nil
+	}
+	var chosen []part
+	for _, name := range strings.Split(only, ",") {
+		i := slices.IndexFunc(all, func(p part) bool { return p.name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("no part is named %q; -list names them", name)
+		}
+		chosen = append(chosen, all[i])
+	}
+	return chosen, nil
+}
+
+// parts finds the suites in the repository, so that a new one cannot be
+// forgotten here. Their results are never taken from Go's cache, which does
+// not see the programs that they build and start.
+func parts() ([]part, error) {
+	all := []part{
+		{"vet", func(r *result) { command(r, "go", "vet", "./...") }},
+		{"staticcheck", staticcheck},
+		{"rooms", rooms},
+	}
+	entries, err := os.ReadDir("test")
+	if err != nil {
+		return nil, err
+	}
+	for _, entry := range entries {
+		if !entry.IsDir() || !hasTests(filepath.Join("test", entry.Name())) {
+			continue
+		}
+		folder := entry.Name()
+		all = append(all, part{folder, func(r *result) { goTest(r, "-count=1", "-timeout=35m", "./test/"+folder+"/...") }})
+	}
+	return all, nil
+}
+
+func hasTests(folder string) bool {
+	found := false
+	filepath.WalkDir(folder, func(path string, _ os.DirEntry, err error) error {
+		found = found || err == nil && strings.HasSuffix(path, "_test.go")
+		return nil
+	})
+	return found
+}
+
+// rooms tests everything that ships, under the race detector. That needs a C
+// compiler; without one the tests run without it.
+func rooms(r *result) {
+	args := []string{"-timeout=20m"}
+	if _, err := exec.LookPath("gcc"); err == nil {
+		args = append(args, "-race")
+	} else {
+		r.skip("%sthe race detector: gcc", toolchain.SkipPrefix)
+	}
+	out, err := exec.Command("go", "list", "./...").Output()
+	if err != nil {
+		r.fail("go list: %v", err)
+		return
+	}
+	for _, pkg := range strings.Fields(string(out)) {
+		if !strings.HasPrefix(pkg, module+"/test/") {
+			args = append(args, pkg)
+		}
+	}
+	goTest(r, args...)
+}
+
+// staticcheckVersion is pinned so that a new check never breaks an old commit.
+const staticcheckVersion = "honnef.co/go/tools/cmd/staticcheck@v0.8.2"
+
+func staticcheck(r *result) {
+	bin, err := filepath.Abs(filepath.Join("build", "bin"))
+	if err != nil {
+		r.fail("%v", err)
+		return
+	}
+	install := exec.Command("go", "install", staticcheckVersion)
+	install.Env = append(os.Environ(), "GOBIN="+bin)
+	if out, err := install.CombinedOutput(); err != nil {
+		r.skip("%sstaticcheck: %s cannot be fetched: %v: %s", toolchain.SkipPrefix, staticcheckVersion, err, lastLine(string(out)))
+		return
+	}
+	command(r, filepath.Join(bin, "staticcheck"), "./...")
+}
+
+func command(r *result, program string, args ...string) {
+	out, err := exec.Command(program, args...).CombinedOutput()
+	if err != nil {
+		fmt.Printf("%s", out)
+		r.fail("%s %s: %v", filepath.Base(program), strings.Join(args, " "), err)
+		return
+	}
+	r.passed++
+}
+
+func lastLine(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return lines[len(lines)-1]
+}

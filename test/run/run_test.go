@@ -1,0 +1,90 @@
+package main
+
+import (
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/zooraft/zooraft/test/toolchain"
+)
+
+// The driver must not lose a failure or a skip: both decide its exit code.
+func TestEventsOfGoTestAreCounted(t *testing.T) {
+	var r result
+	err := follow(&r, strings.NewReader(strings.Join([]string{
+		`{"Action":"pass","Package":"github.com/zooraft/zooraft/internal/a","Test":"TestGood"}`,
+		`{"Action":"pass","Package":"github.com/zooraft/zooraft/internal/a","Test":"TestGood/sub_test"}`,
+		`{"Action":"output","Package":"github.com/zooraft/zooraft/internal/a","Test":"TestBad","Output":"because\n"}`,
+		`{"Action":"fail","Package":"github.com/zooraft/zooraft/internal/a","Test":"TestBad"}`,
+		`{"Action":"output","Package":"github.com/zooraft/zooraft/test/b","Test":"TestLater","Output":"    x.go:1: waiting for toolchain: java\n"}`,
+		`{"Action":"skip","Package":"github.com/zooraft/zooraft/test/b","Test":"TestLater"}`,
+		`{"Action":"fail","Package":"github.com/zooraft/zooraft/internal/a"}`,
+		`{"Action":"skip","Package":"github.com/zooraft/zooraft/test/empty"}`,
+		`no event`,
+	}, "\n")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.passed != 2 || !reflect.DeepEqual(r.failures, []string{"internal/a.TestBad", "package internal/a"}) {
+		t.Errorf("%d passed, failures %q", r.passed, r.failures)
+	}
+	if !reflect.DeepEqual(r.skips, []string{"test/b.TestLater: waiting for toolchain: java"}) {
+		t.Errorf("skips %q", r.skips)
+	}
+	if r.tests["internal/a.TestGood/sub_test"] != "pass" || r.tests["test/b.TestLater"] != "skip" {
+		t.Errorf("tests %v", r.tests)
+	}
+}
+
+func TestTheExitCodeTellsFailuresAndInCISkips(t *testing.T) {
+	good := part{"good", func(r *result) { r.passed++ }}
+	bad := part{"bad", func(r *result) { r.fail("x") }}
+	skips := part{"skips", func(r *result) { r.skip("x") }}
+	for name, tc := range map[string]struct {
+		parts []part
+		ci    bool
+		want  int
+	}{
+		"all good":        {[]part{good}, true, 0},
+		"a failure":       {[]part{bad, good}, false, 1},
+		"a skip":          {[]part{skips, good}, false, 0},
+		"a skip under CI": {[]part{skips, good}, true, 1},
+	} {
+		if got := runParts(tc.parts, false, tc.ci); got != tc.want {
+			t.Errorf("%s: exit code %d, want %d", name, got, tc.want)
+		}
+	}
+}
+
+func TestARowWhoseTestDidNotRunIsAFailure(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.Mkdir("test", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	page := "| case 1 | x | `a.TestRan`, `a.TestRan/with blanks`, `a.TestSkipped`, `a.TestFailed`, `a.TestAbsent` |\n"
+	if err := os.WriteFile("test/cases.md", []byte(page), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var r result
+	checkCases(&r, map[string]string{"a.TestRan": "pass", "a.TestRan/with_blanks": "pass", "a.TestSkipped": "skip", "a.TestFailed": "fail"})
+	if r.passed != 2 || len(r.skips) != 1 || len(r.failures) != 2 {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestEverySuiteOfTheRepositoryIsAPart(t *testing.T) {
+	t.Chdir(toolchain.Root())
+	all, err := parts()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"vet", "staticcheck", "rooms", "graph", "ledger", "snapshot"} {
+		if _, err := choose(all, name); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := choose(all, "nothing"); err == nil {
+		t.Error("an unknown part was accepted")
+	}
+}
