@@ -64,10 +64,7 @@ func parseUsage(data []byte) (u usage, ok bool) {
 	if data == nil {
 		return u, false
 	}
-	text := strings.TrimRight(string(data), ",;")
-	if text == "" {
-		return u, len(data) == 0
-	}
+	text := strings.TrimRight(string(data), ",;") // Java's split forgets empty parts at the end only
 	for i, pair := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ';' }) {
 		kv := strings.Split(strings.TrimRight(pair, "="), "=")
 		if i == 0 && !strings.HasPrefix(text, pair) || len(kv) < 2 {
