@@ -16,7 +16,6 @@ import (
 
 	"github.com/zooraft/zooraft/internal/admin"
 	"github.com/zooraft/zooraft/internal/config"
-	"github.com/zooraft/zooraft/internal/consensus"
 	"github.com/zooraft/zooraft/internal/server"
 )
 
@@ -92,7 +91,10 @@ func serve(ctx context.Context, options config.Options, logger *slog.Logger, out
 	}
 	s, err := server.Start(server.Options{Config: effective, Build: admin.CurrentBuild(version), Logger: logger})
 	if err != nil {
-		return classify(err)
+		if errors.Is(err, server.ErrData) || errors.Is(err, os.ErrPermission) {
+			return dataError{err}
+		}
+		return err
 	}
 	if path := effective.Listen.PortFile; path != "" {
 		if err := s.WritePortFile(path); err != nil {
@@ -127,17 +129,4 @@ func announce(out io.Writer, s *server.Server, c *config.Config) {
 	}
 	fmt.Fprintf(out, "zooraft listens on %s, data in %s; connect with: zkCli.sh -server %s\n",
 		s.Addr(), dir, net.JoinHostPort(host, port))
-}
-
-// classify gives errors of the data directory their exit code.
-func classify(err error) error {
-	for _, kind := range []error{
-		consensus.ErrLocked, consensus.ErrCorrupt, consensus.ErrLess,
-		consensus.ErrLogStoreMismatch, consensus.ErrIdentityMismatch, os.ErrPermission,
-	} {
-		if errors.Is(err, kind) {
-			return dataError{err}
-		}
-	}
-	return err
 }

@@ -128,16 +128,3 @@ func Add(ids []proto.ID, more ...proto.ID) []proto.ID {
 	}
 	return out
 }
-
-// UserName is what whoAmI shows of an identity: a digest's user, the id of
-// other known schemes, nothing for those without a provider.
-func UserName(id proto.ID) string {
-	switch id.Scheme {
-	case "digest":
-		user, _, _ := strings.Cut(id.ID, ":")
-		return user
-	case "ip", "sasl", "x509":
-		return id.ID
-	}
-	return ""
-}

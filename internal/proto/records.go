@@ -1,5 +1,7 @@
 package proto
 
+import "strings"
+
 // Permission bits of an ACL entry. Higher bits are stored as given.
 const (
 	PermRead   int32 = 1
@@ -14,6 +16,19 @@ const (
 // may be NullString when it came from a client.
 type ID struct {
 	Scheme, ID string
+}
+
+// UserName is what whoAmI shows of an identity: a digest's user, the id of
+// other schemes that have one, nothing for the rest.
+func (id ID) UserName() string {
+	switch id.Scheme {
+	case "digest":
+		user, _, _ := strings.Cut(id.ID, ":")
+		return user
+	case "ip", "sasl", "x509":
+		return id.ID
+	}
+	return ""
 }
 
 // ACL is one access control entry.

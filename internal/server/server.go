@@ -26,8 +26,9 @@ import (
 var (
 	// ErrListen is returned by Start when the client port cannot be opened.
 	ErrListen = errors.New("server: the client port cannot be opened")
-	// ErrNotReady is returned by WaitReady when the server stopped first.
-	ErrNotReady = errors.New("server: stopped before it served clients")
+	// ErrData is returned by Start when the data directory cannot be used as it
+	// is: locked, corrupt, or another server's. The text says what to do.
+	ErrData = errors.New("server: the data directory cannot be used")
 )
 
 // Options are what a Server needs beside the operator's configuration.
@@ -107,7 +108,7 @@ func Start(o Options) (*Server, error) {
 	}
 	if s.node, err = consensus.Open(s.consensusConfig(), s.state, s.hook); err != nil {
 		_ = s.listener.Close() // nothing was accepted yet
-		return nil, err
+		return nil, dataError(err)
 	}
 	close(s.opened)
 	s.openChannel()
@@ -187,6 +188,19 @@ func (s *Server) stamp() (timeMillis int64, switches uint32) {
 		}
 	}
 	return s.leaderClock.now().UnixMilli(), switches
+}
+
+// dataError marks the errors of Open that an operator must settle.
+func dataError(err error) error {
+	for _, kind := range []error{
+		consensus.ErrLocked, consensus.ErrCorrupt, consensus.ErrLess,
+		consensus.ErrLogStoreMismatch, consensus.ErrIdentityMismatch,
+	} {
+		if errors.Is(err, kind) {
+			return fmt.Errorf("%w: %w", ErrData, err)
+		}
+	}
+	return err
 }
 
 // openChannel opens the local admin channel. A server without it is a server

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/zooraft/zooraft/internal/auth"
 	"github.com/zooraft/zooraft/internal/proto"
 	"github.com/zooraft/zooraft/internal/tree"
 	"github.com/zooraft/zooraft/internal/watch"
@@ -210,7 +209,7 @@ func (q *query) getEphemerals(dst []byte) ([]byte, proto.ErrCode) {
 func (q *query) whoAmI(dst []byte) ([]byte, proto.ErrCode) {
 	dst = proto.AppendInt(dst, int32(len(q.r.Identities)))
 	for _, id := range q.r.Identities {
-		dst = proto.AppendString(proto.AppendString(dst, id.Scheme), auth.UserName(id))
+		dst = proto.AppendString(proto.AppendString(dst, id.Scheme), id.UserName())
 	}
 	return dst, proto.ErrOK
 }
