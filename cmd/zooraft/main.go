@@ -26,6 +26,7 @@ func newRootCommand() *cobra.Command {
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(
+		newBenchCommand(),
 		newConfigCommand(),
 		newHealthCommand(),
 		newServeCommand(),

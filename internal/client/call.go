@@ -16,6 +16,8 @@ type Call struct {
 	// Done receives the call when it is complete. It must have room for every
 	// call that names it, so that the read loop never waits.
 	Done chan *Call
+	// Tag is the caller's own, to tell its calls apart.
+	Tag int
 
 	// Xid is what the request carried.
 	Xid int32

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/zooraft/zooraft/internal/bench"
+)
+
+// newBenchCommand measures any server that speaks ZooKeeper's protocol.
+func newBenchCommand() *cobra.Command {
+	o := bench.DefaultOptions("127.0.0.1:2181")
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "bench [workload ...]",
+		Short: "Measure a ZooKeeper or zooraft server under load",
+		Long: `Measure a ZooKeeper or zooraft server under load.
+
+Each connection keeps a fixed number of requests in work and sends the next one
+when an answer comes. Everything happens below --root, which is made before and
+deleted after. A server that limits the connections from one address
+(maxClientCnxns) must allow as many as are asked for.
+
+Workloads, all of them unless some are named:
+  ` + strings.Join(bench.About(), "\n  "),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				o.Workloads = args
+			}
+			if err := o.Validate(); err != nil {
+				return usageError{err}
+			}
+			results, err := bench.Run(cmd.Context(), o)
+			if asJSON {
+				encoder := json.NewEncoder(cmd.OutOrStdout())
+				encoder.SetIndent("", "  ")
+				if results == nil {
+					results = []bench.Result{}
+				}
+				if writeErr := encoder.Encode(results); err == nil {
+					err = writeErr
+				}
+				return err
+			}
+			if writeErr := bench.WriteTable(cmd.OutOrStdout(), results); err == nil {
+				err = writeErr
+			}
+			return err
+		},
+	}
+	benchFlags(cmd, &o)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func benchFlags(cmd *cobra.Command, o *bench.Options) {
+	f := cmd.Flags()
+	f.StringVar(&o.Addr, "addr", o.Addr, "client address of the server, host:port")
+	f.IntVar(&o.Connections, "connections", o.Connections, "connections, each with a session of its own")
+	f.IntVar(&o.Outstanding, "outstanding", o.Outstanding, "requests that each connection keeps in work")
+	f.IntVar(&o.Watchers, "watchers", o.Watchers, "connections that hold a watch in the workload watches")
+	f.IntVar(&o.ValueSize, "value-size", o.ValueSize, "bytes of data in a node")
+	f.IntVar(&o.Nodes, "nodes", o.Nodes, "nodes that reads and writes choose from")
+	f.DurationVar(&o.WarmUp, "warm-up", o.WarmUp, "time before measuring")
+	f.DurationVar(&o.Duration, "duration", o.Duration, "time of measuring, for each workload")
+	f.Int64Var(&o.Requests, "requests", o.Requests, "stop a workload after that many answers; 0 for none")
+	f.StringVar(&o.Root, "root", o.Root, "node below which everything happens")
+	f.DurationVar(&o.SessionTimeout, "session-timeout", o.SessionTimeout, "session timeout to ask for")
+	f.Uint64Var(&o.Seed, "seed", o.Seed, "seed of the choice of nodes")
+}

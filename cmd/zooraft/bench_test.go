@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/zooraft/zooraft/internal/bench"
+	"github.com/zooraft/zooraft/internal/client"
+	"github.com/zooraft/zooraft/internal/config"
+)
+
+// startServer runs serve in this process and returns its address.
+func startServer(t *testing.T) (addr string) {
+	t.Helper()
+	dir := t.TempDir()
+	portFile := filepath.Join(dir, "port")
+	options := config.Options{
+		Listen: "127.0.0.1:0", DataDir: filepath.Join(dir, "data"), PortFile: portFile,
+		Defines: []string{"zookeeper.admin.enableServer=false"},
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	lines, announced := io.Pipe()
+	done := make(chan error, 1)
+	go func() {
+		err := serve(ctx, options, slog.New(slog.DiscardHandler), announced)
+		announced.CloseWithError(io.EOF)
+		done <- err
+	}()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("serve: %v", err)
+		}
+	})
+	if n, err := lines.Read(make([]byte, 1000)); err != nil { // the one line, once it serves
+		t.Fatalf("serve said nothing: %d bytes, %v", n, err)
+	}
+	port, err := os.ReadFile(portFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return net.JoinHostPort("127.0.0.1", strings.TrimSpace(string(port)))
+}
+
+// Each workload makes its requests, counts all of them, meets no error and
+// leaves nothing behind.
+func TestBenchRunsEveryWorkloadAgainstAServer(t *testing.T) {
+	addr := startServer(t)
+	stdout, stderr, code := execute(t, "bench", "--addr", addr, "--json", "--requests", "300", "--warm-up", "0s",
+		"--connections", "3", "--outstanding", "4", "--watchers", "5", "--nodes", "10", "--value-size", "10")
+	if code != 0 {
+		t.Fatalf("exit code %d: %s", code, stderr)
+	}
+	var results []bench.Result
+	if err := json.Unmarshal([]byte(stdout), &results); err != nil {
+		t.Fatal(err)
+	}
+	if len(results) != len(bench.Names()) {
+		t.Errorf("%d results", len(results))
+	}
+	for i, r := range results {
+		want := int64(300)
+		if r.Unit == "events" {
+			want *= 5 // a request brings each watcher one
+		}
+		if r.Workload != bench.Names()[i] || r.Operations != want || len(r.Errors) > 0 || r.PerSecond <= 0 ||
+			r.Latency.P50 <= 0 || r.Latency.P50 > r.Latency.P999 || r.Latency.P999 > r.Latency.Max {
+			t.Errorf("result %+v", r)
+		}
+	}
+	c, err := client.Dial(t.Context(), addr, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Drop()
+	names, _, err := c.Children(t.Context(), "/", false)
+	if err != nil || strings.Join(names, " ") != "zookeeper" {
+		t.Errorf("left behind: %v, error %v", names, err)
+	}
+}
+
+func TestBenchRefusesWhatItCannotDo(t *testing.T) {
+	for _, args := range [][]string{{"sleep"}, {"--connections", "0"}, {"--duration", "x"}} {
+		if _, stderr, code := execute(t, append([]string{"bench"}, args...)...); code != 2 || stderr == "" {
+			t.Errorf("%q: exit code %d, %q", args, code, stderr)
+		}
+	}
+	if _, stderr, code := execute(t, "bench", "read", "--addr", "127.0.0.1:1"); code != 1 || !strings.Contains(stderr, "refused") {
+		t.Errorf("no server: exit code %d, %q", code, stderr)
+	}
+}

@@ -1,0 +1,176 @@
+package bench
+
+import (
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zooraft/zooraft/internal/client"
+	"github.com/zooraft/zooraft/internal/proto"
+)
+
+func TestEveryValueLiesInItsBucket(t *testing.T) {
+	previous := -1
+	for _, v := range []uint64{0, 1, 126, 127, 128, 129, 255, 256, 257, 1000, 1023, 1024, 1 << 20, 1<<20 + 1<<13, 1<<40 - 1, 1<<63 - 1} {
+		i := bucket(v)
+		if i < previous || upper(i) < v || i > 0 && upper(i-1) >= v {
+			t.Errorf("%d is in bucket %d, which ends at %d after %d", v, i, upper(i), upper(max(i-1, 0)))
+		}
+		if width := upper(i) - v; v > 0 && width > v/(1<<subBits) {
+			t.Errorf("the bucket of %d is %d wide", v, width)
+		}
+		previous = i
+	}
+}
+
+func TestQuantilesAreWithinABucketOfTheExactOnes(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	var a, b histogram
+	var exact []time.Duration
+	for i := range 10000 {
+		d := time.Duration(random.ExpFloat64() * float64(time.Millisecond))
+		exact = append(exact, d)
+		if i%2 == 0 {
+			a.add(d)
+		} else {
+			b.add(d)
+		}
+	}
+	a.merge(&b)
+	slices.Sort(exact)
+	for _, q := range []float64{0.001, 0.5, 0.9, 0.99, 0.999, 1} {
+		want := exact[int(q*10000)-1]
+		if got := a.quantile(q); got < want || got > want+want/(1<<subBits) {
+			t.Errorf("quantile %v is %v, exactly %v", q, got, want)
+		}
+	}
+	if a.total != 10000 || a.max != exact[9999] || a.mean() < exact[0] || a.mean() > exact[9999] {
+		t.Errorf("total %d, max %v, mean %v", a.total, a.max, a.mean())
+	}
+	var empty histogram
+	if empty.quantile(0.99) != 0 || empty.mean() != 0 {
+		t.Error("an empty histogram is not 0")
+	}
+}
+
+func TestOptionsOutOfRangeAreRefused(t *testing.T) {
+	if err := DefaultOptions("localhost:2181").Validate(); err != nil {
+		t.Errorf("the defaults: %v", err)
+	}
+	for name, change := range map[string]func(*Options){
+		"no connection":       func(o *Options) { o.Connections = 0 },
+		"nothing outstanding": func(o *Options) { o.Outstanding = 0 },
+		"no watcher":          func(o *Options) { o.Watchers = 0 },
+		"no node":             func(o *Options) { o.Nodes = 0 },
+		"a negative size":     func(o *Options) { o.ValueSize = -1 },
+		"a size too large":    func(o *Options) { o.ValueSize = 1 << 20 },
+		"no time":             func(o *Options) { o.Duration = 0 },
+		"the root of all":     func(o *Options) { o.Root = "/" },
+		"a slash at the end":  func(o *Options) { o.Root = "/a/" },
+		"no such workload":    func(o *Options) { o.Workloads = []string{"read", "sleep"} },
+	} {
+		o := DefaultOptions("localhost:2181")
+		change(&o)
+		if err := o.Validate(); !errors.Is(err, ErrOptions) {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+}
+
+func TestMixesHaveTheirShareOfReads(t *testing.T) {
+	o := DefaultOptions("localhost:2181")
+	for name, share := range map[string]int{"read": 100, "write": 0, "mixed-90": 90, "mixed-50": 50} {
+		i := slices.Index(Names(), name)
+		next := workloads()[i].generator(o, 0)
+		reads, paths := 0, map[string]bool{}
+		for range 10000 {
+			var call client.Call
+			next(0, &call)
+			paths[proto.NewDecoder(call.Body).String()] = true
+			if call.Op == proto.OpGetData {
+				reads++
+			} else if request := proto.NewDecoder(call.Body).SetDataRequest(); len(request.Data) != o.ValueSize || request.Version != -1 {
+				t.Fatalf("%s: request %+v", name, request)
+			}
+		}
+		if reads < share*100-300 || reads > share*100+300 {
+			t.Errorf("%s: %d of 10000 are reads", name, reads)
+		}
+		if len(paths) < o.Nodes*9/10 || len(paths) > o.Nodes {
+			t.Errorf("%s: %d paths", name, len(paths))
+		}
+	}
+}
+
+func TestCreateAndDeleteTakeTurnsInEachSlot(t *testing.T) {
+	o := DefaultOptions("localhost:2181")
+	next := createDelete(o, 3)
+	var want proto.OpCode
+	for turn := range 4 {
+		for slot := range 2 {
+			var call client.Call
+			next(slot, &call)
+			if want = proto.OpCreate; turn%2 == 1 {
+				want = proto.OpDelete
+			}
+			path := proto.NewDecoder(call.Body).String()
+			if call.Op != want || !strings.HasPrefix(path, o.Root+"/c0003-000") || path[len(path)-1] != byte('0'+slot) {
+				t.Errorf("turn %d of slot %d: %v %s", turn, slot, call.Op, path)
+			}
+		}
+	}
+}
+
+func TestAnswersCountInTheWindowOnly(t *testing.T) {
+	o := DefaultOptions("localhost:2181")
+	begin := time.Unix(100, 0)
+	win := o.window(begin)
+	for _, test := range []struct {
+		after        time.Duration
+		counts, more bool
+	}{{0, false, true}, {o.WarmUp, true, true}, {o.WarmUp + o.Duration, true, true}, {o.WarmUp + o.Duration + 1, false, false}} {
+		if counts, more := win.count(begin.Add(test.after)); counts != test.counts || more != test.more {
+			t.Errorf("after %v: counts %v, more %v", test.after, counts, more)
+		}
+	}
+	if got := win.elapsed(begin); got != o.Duration {
+		t.Errorf("elapsed %v", got)
+	}
+
+	o.Requests, o.WarmUp = 2, 0
+	win = o.window(begin)
+	var answers []bool
+	for range 3 {
+		counts, more := win.count(begin.Add(time.Second))
+		answers = append(answers, counts, more)
+	}
+	if !slices.Equal(answers, []bool{true, true, true, false, false, false}) {
+		t.Errorf("counts and more, three times: %v", answers)
+	}
+	if got := win.elapsed(begin.Add(time.Second)); got != time.Second {
+		t.Errorf("elapsed %v", got)
+	}
+}
+
+func TestErrorsAreCountedByName(t *testing.T) {
+	var a, b tally
+	a.operations = 3
+	a.fail(proto.ErrNoNode)
+	b.fail(proto.ErrNoNode)
+	b.fail(proto.ErrThrottledOp)
+	a.merge(&b)
+	o := DefaultOptions("localhost:2181")
+	r := a.result(workloads()[0], o, 2*time.Second)
+	if r.Operations != 3 || r.PerSecond != 1.5 || r.Errors["NoNode"] != 2 || len(r.Errors) != 2 {
+		t.Errorf("result %+v", r)
+	}
+	var out strings.Builder
+	if err := WriteTable(&out, []Result{r}); err != nil || !strings.Contains(out.String(), "2 answers with error NoNode") {
+		t.Errorf("table, error %v:\n%s", err, out.String())
+	}
+}
