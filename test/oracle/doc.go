@@ -1,0 +1,32 @@
+// Package oracle proves that zooraft answers as Apache ZooKeeper does. It
+// drives the real server and zooraft with the same scripts over raw
+// connections and compares what comes back, frame by frame: replies, watch
+// events, their order on each connection, and closes.
+//
+// # How a run is made comparable
+//
+// A script is a list of steps over named connections. After each step but
+// `send` every connection is fenced: the runner sends a ping and reads until
+// its reply. Both servers answer a ping behind all that came before it, so
+// what a step caused is what was read up to its fences, and the order between
+// connections no longer depends on the scheduler.
+//
+// Of a transcript only what must differ is taken out:
+//
+//   - a zxid becomes its distance from the one at the script's start; 0 and −1
+//     stay, older ones become "old";
+//   - a time becomes "t" if it is the one that this zxid always had on that
+//     server and is close to now, and stays 0 if it was 0;
+//   - session ids become names by first appearance, passwords the name of the
+//     session whose password they are;
+//   - children and ephemerals, and the events that one session's end caused,
+//     are sorted.
+//
+// All else is compared byte for byte. A difference that is on purpose is a row
+// of docs/compatibility.md; a row masks one field of one kind of exchange, and
+// each run prints how often each row was used.
+//
+// The package owns scripts, their runner, the comparison, the generator and
+// the shrinker. It may not know the server's rooms: it imports proto for op
+// codes and record encoding, and nothing else of internal.
+package oracle

@@ -1,0 +1,154 @@
+package oracle
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+)
+
+// Generate makes the script of a seed: about ops operations over a few
+// sessions. The same seed and count always make the same script.
+func Generate(seed uint64, ops int, config string) Script {
+	g := &generator{rng: rand.New(rand.NewPCG(seed, 0x5eed)), quotas: strings.Contains(config, "enforceQuota=true")}
+	for _, c := range []string{"a", "b", "c"} {
+		g.add("connect %s ro=%s", c, g.pick("0", "1", "none"))
+		g.live = append(g.live, c)
+	}
+	for g.count < ops {
+		g.next()
+	}
+	return Script{Name: fmt.Sprintf("seed %d, %d operations", seed, ops), Config: config, Steps: g.steps}
+}
+
+// generator keeps just enough of a model to write scripts in which something
+// happens: which connections are open. It does not know right answers.
+type generator struct {
+	rng    *rand.Rand
+	steps  []Step
+	count  int      // operations so far
+	live   []string // open connections
+	marks  int
+	quotas bool // pipelining is off: the real server's quota check races with it
+}
+
+func (g *generator) add(format string, args ...any) { g.steps = append(g.steps, step(format, args...)) }
+
+func (g *generator) pick(options ...string) string { return options[g.rng.IntN(len(options))] }
+
+func (g *generator) chance(percent int) bool { return g.rng.IntN(100) < percent }
+
+func (g *generator) conn() string { return g.live[g.rng.IntN(len(g.live))] }
+
+// next adds one exchange.
+func (g *generator) next() {
+	c := g.conn()
+	switch n := g.rng.IntN(100); {
+	case n < 66:
+		g.count++
+		g.add("call %s %s", c, g.op())
+	case n < 78:
+		g.burst(c)
+	case n < 81:
+		g.add("call %s auth scheme=%s", c, g.pick(`digest data="u:p"`, `digest data="v:q"`, `digest data="super:oracle"`, `ip data="x"`, `digest data=""`))
+	case n < 83:
+		g.marks++
+		g.add("mark m%d", g.marks)
+	case n < 92:
+		g.reconnect(c)
+	case n < 94:
+		g.add("expire %s", c)
+		g.add("connect %s session=%s", c, c)
+		g.add("connect %s", c)
+		g.count += 2
+	case n < 96:
+		g.add("call %s closeSession", c)
+		g.revive(c)
+	default:
+		g.odd(c)
+	}
+}
+
+// burst pipelines several operations on one connection.
+func (g *generator) burst(c string) {
+	verb := "send"
+	if g.quotas {
+		verb = "call"
+	}
+	for range 2 + g.rng.IntN(5) {
+		g.count++
+		g.add("%s %s %s", verb, c, g.op())
+	}
+	g.add("fence")
+}
+
+// reconnect drops or takes over a session in one of many ways.
+func (g *generator) reconnect(c string) {
+	g.count++
+	if g.chance(80) {
+		g.add("drop %s", c)
+	}
+	ro := g.pick("0", "1", "none")
+	switch n := g.rng.IntN(10); {
+	case n == 0:
+		g.add("drop %s", c)
+		g.add("connect %s session=%s passwd=%s ro=%s", c, c, g.pick("wrong", "short", "null", "empty", "zero"), ro)
+	case n == 1:
+		g.add("drop %s", c)
+		g.add("connect %s session=%s zxid=last+%d", c, c, 1+g.rng.IntN(3))
+	case n == 2:
+		g.add("connect %s ro=%s timeout=%s", c, ro, g.pick("30000", "70000", "20000"))
+		return
+	case n == 3:
+		g.add("connect %s session=%s passwd=zero", c, g.pick("0x123456789", "-1", "0x7fffffffffffffff"))
+	}
+	g.add("connect %s session=%s zxid=%s ro=%s timeout=%s", c, c, g.pick("last", "0", "base"), ro, g.pick("30000", "40000"))
+	if g.chance(60) {
+		g.add("call %s %s", c, g.setWatches())
+	}
+}
+
+// revive brings a connection back after something that closed it.
+func (g *generator) revive(c string) {
+	g.count++
+	if g.chance(50) {
+		g.add("connect %s session=%s zxid=last", c, c)
+	}
+	g.add("connect %s", c)
+}
+
+// odd sends what no client should. All of it costs the connection, except
+// records that are cut short or too long.
+func (g *generator) odd(c string) {
+	g.count++
+	switch g.rng.IntN(9) {
+	case 0:
+		g.add("call %s op=%s body=%s", c, g.pick("99", "500", "10", "0", "-3", "23", "108"), g.hex(g.rng.IntN(20)))
+	case 1:
+		g.add("call %s op=13 body=%s", c, g.hex(g.rng.IntN(20)))
+	case 2:
+		g.add("raw %s %s", c, g.pick("ffffffff", "7fffffff", "80000000", "00100000", "00000000", "0000000400000001"))
+		g.add("await %s close", c)
+	case 3:
+		g.add("frame %s %s", c, g.pick("", "00", "00000001", "00000001000000"))
+	case 4:
+		g.add("call %s create $/big data=rep:%d", c, 1048500+g.rng.IntN(200))
+	case 5:
+		g.add("call %s auth scheme=%s", c, g.pick(`nosuch data="x"`, `digest data=null`, `null data="u:p"`, `"" data="u:p"`))
+	case 6:
+		g.add("call %s sasl token=null", c)
+	default:
+		// A valid operation with bytes missing or added: no close.
+		op := g.op()
+		g.add("call %s %s %s", c, op, g.pick(fmt.Sprintf("cut=%d", 1+g.rng.IntN(30)), "pad="+g.hex(1+g.rng.IntN(9))))
+		return
+	}
+	g.revive(c)
+}
+
+func (g *generator) hex(n int) string {
+	var b strings.Builder
+	for range n {
+		fmt.Fprintf(&b, "%02x", g.rng.IntN(256))
+	}
+	return b.String()
+}

@@ -1,0 +1,82 @@
+package oracle
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+)
+
+var (
+	flagSeed   = flag.Uint64("seed", 0, "the first seed; 0 takes one from the clock")
+	flagSeeds  = flag.Int("seeds", 20, "how many seeds")
+	flagOps    = flag.Int("ops", 300, "operations of each seed")
+	flagConfig = flag.String("config", "", "only this configuration")
+	flagShrink = flag.Duration("shrink", 60*time.Second, "how long a failing seed may be shrunk")
+)
+
+// configs are the server configurations that seeds run under, in turn: seed n
+// takes number n modulo their count, so that a seed alone replays.
+var configs = []string{
+	"",
+	"enforceQuota=true",
+	"reconfigEnabled=true -Dzookeeper.extendedTypesEnabled=false",
+	"skipACL=yes",
+}
+
+// Any mix of operations gets the same answers from both servers.
+func TestSeedsGetTheSameAnswers(t *testing.T) {
+	first := *flagSeed
+	if first == 0 {
+		first = uint64(time.Now().UnixNano() % 1e9)
+	}
+	fmt.Printf("seeds %d to %d, %d operations each\n", first, first+uint64(*flagSeeds)-1, *flagOps)
+	used := map[string]int{}
+	kinds := map[string]int{}
+	for i, config := range configs {
+		if *flagConfig != "" && config != *flagConfig {
+			continue
+		}
+		var seeds []uint64
+		for s := first; s < first+uint64(*flagSeeds); s++ {
+			if int(s%uint64(len(configs))) == i {
+				seeds = append(seeds, s)
+			}
+		}
+		if len(seeds) > 0 {
+			t.Run(name(config), func(t *testing.T) { runSeeds(t, config, seeds, used, kinds) })
+		}
+	}
+	PrintUse(os.Stdout, Rows, used)
+	for _, k := range sortedKeys(kinds) {
+		fmt.Printf("%6d differences of kind %s\n", kinds[k], k)
+	}
+}
+
+func runSeeds(t *testing.T, config string, seeds []uint64, used, kinds map[string]int) {
+	pair := NewPair(t, config, *flagOurs)
+	defer pair.Close()
+	for _, seed := range seeds {
+		script := Generate(seed, *flagOps, config)
+		d, err := pair.Run(script, used)
+		if err != nil {
+			t.Errorf("seed %d: %v", seed, err)
+			pair.Again()
+			continue
+		}
+		if d == nil {
+			continue
+		}
+		kinds[d.Kind]++
+		if kinds[d.Kind] > 1 {
+			t.Errorf("seed %d: another difference of kind %s", seed, d.Kind)
+			pair.Again()
+			continue
+		}
+		short, sd := pair.Shrink(script, d, *flagShrink)
+		t.Errorf("seed %d (replay: go test ./test/oracle -run Seeds -seed %d -seeds 1 -ops %d)\n%v\nshrunk to\n%s",
+			seed, seed, *flagOps, sd, short)
+		pair.Again()
+	}
+}

@@ -1,0 +1,108 @@
+package oracle
+
+import (
+	"fmt"
+	"maps"
+	"sync"
+	"testing"
+
+	"github.com/zooraft/zooraft/test/peer"
+)
+
+// Pair is the real server and the one that is compared with it, both started
+// with one configuration. It starts both again after a difference, since from
+// then on their states may differ.
+type Pair struct {
+	Real, Ours *Target
+
+	tb     testing.TB
+	config string
+	ours   string // "zooraft", or "apache" for a run of the real server with itself
+	procs  []*peer.Server
+}
+
+// NewPair starts two servers.
+func NewPair(tb testing.TB, config, ours string) *Pair {
+	tb.Helper()
+	p := &Pair{tb: tb, config: config, ours: ours}
+	p.start()
+	return p
+}
+
+func (p *Pair) start() {
+	p.tb.Helper()
+	apache := func() *peer.Server {
+		o := options(p.config)
+		maps.Copy(o.Defines, apacheOnly)
+		return peer.StartApache(p.tb, o)
+	}
+	real := apache()
+	var ours *peer.Server
+	if p.ours == "apache" {
+		ours = apache()
+	} else {
+		ours = peer.StartZooraft(p.tb, options(p.config))
+	}
+	p.procs = []*peer.Server{real, ours}
+	p.Real = &Target{Name: "Apache ZooKeeper " + peer.ApacheVersion, Addr: real.Address}
+	p.Ours = &Target{Name: p.ours, Addr: ours.Address}
+}
+
+// Close ends both servers.
+func (p *Pair) Close() {
+	for _, t := range []*Target{p.Real, p.Ours} {
+		if t.control != nil {
+			t.control.Close()
+		}
+	}
+	for _, s := range p.procs {
+		s.Kill(p.tb)
+	}
+}
+
+// Again replaces both servers by fresh ones, keeping a tap.
+func (p *Pair) Again() {
+	p.tb.Helper()
+	tap := p.Ours.Tap
+	p.Close()
+	p.start()
+	p.Ours.Tap = tap
+}
+
+// Run runs a script on both servers at the same time and compares. The error
+// is about the run itself: a server that died or refused the runner.
+func (p *Pair) Run(script Script, used map[string]int) (*Difference, error) {
+	var (
+		wg   sync.WaitGroup
+		out  [2]Transcript
+		errs [2]error
+	)
+	for i, t := range []*Target{p.Real, p.Ours} {
+		wg.Go(func() { out[i], errs[i] = t.Run(script) })
+	}
+	wg.Wait()
+	if errs[0] != nil {
+		return nil, errs[0]
+	}
+	d := Compare(script, out[0], out[1], Rows, used)
+	if d == nil && errs[1] != nil {
+		return nil, errs[1]
+	}
+	return d, nil
+}
+
+// String names the pair for a report.
+func (p *Pair) String() string {
+	return fmt.Sprintf("%s against %s, config %q", p.Real.Name, p.Ours.Name, p.config)
+}
+
+// MakeEven starts both servers again if what scripts leave behind differs:
+// the nodes that every server has. Everything else a script removes.
+func (p *Pair) MakeEven() {
+	p.tb.Helper()
+	a, errA := p.Real.leftovers()
+	b, errB := p.Ours.leftovers()
+	if errA != nil || errB != nil || a != b || p.Real.runs != p.Ours.runs {
+		p.Again()
+	}
+}

@@ -1,0 +1,360 @@
+package oracle
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/zooraft/zooraft/internal/proto"
+	"github.com/zooraft/zooraft/test/peer"
+)
+
+// do runs one step. A step whose connection does not exist does nothing: the
+// shrinker takes steps away without looking at what others need.
+func (r *runner) do(s Step) error {
+	c := r.conns[s.Conn()]
+	switch s.Verb() {
+	case "dial":
+		return r.dial(s.Conn())
+	case "connect":
+		return r.connect(s)
+	case "mark":
+		r.marks[s.Conn()] = r.last
+		return nil
+	case "word":
+		return r.word(s.Conn())
+	case "fence":
+		r.fence()
+		return nil
+	}
+	if s.Verb() == "expire" {
+		return r.expire(s)
+	}
+	if c == nil {
+		return nil
+	}
+	switch s.Verb() {
+	case "call", "send":
+		return r.send(c, s)
+	case "frame", "raw":
+		return r.raw(c, s)
+	case "cork":
+		c.corked = true
+	case "uncork":
+		c.corked = false
+		_ = c.tcp.SendRaw(c.held)
+		c.held = nil
+		r.fence()
+	case "drop":
+		r.forget(c)
+	case "await":
+		r.await(c, s.token(2))
+	}
+	return nil
+}
+
+func (r *runner) dial(name string) error {
+	if old := r.conns[name]; old != nil {
+		r.forget(old)
+	}
+	tcp, err := peer.Open(r.target.Addr)
+	if err != nil {
+		return err
+	}
+	r.conns[name] = &conn{name: name, tcp: tcp, exch: "dial"}
+	return nil
+}
+
+// connect sends the connect request, on a connection that `dial` opened or on
+// a new one, and reads its answer.
+func (r *runner) connect(s Step) error {
+	a := parseArgs(s.Tokens[2:])
+	c := r.conns[s.Conn()]
+	if c == nil || c.sess != nil || c.unfence {
+		if err := r.dial(s.Conn()); err != nil {
+			return err
+		}
+		c = r.conns[s.Conn()]
+	}
+	req, sess := r.connectRequest(s.Conn(), a)
+	c.exch = "connect"
+	body := req.Append(nil)
+	if n := int(a.num("cut", 0)); n > 0 {
+		body = body[:max(0, len(body)-n)]
+	}
+	if p, ok := a.named["pad"]; ok {
+		b, _ := hex.DecodeString(p)
+		body = append(body, b...)
+	}
+	_ = c.tcp.Send(body)
+	r.answer(c, sess)
+	r.fence()
+	return nil
+}
+
+// connectRequest builds the request; sess is the session that it resumes.
+func (r *runner) connectRequest(name string, a args) (proto.ConnectRequest, *session) {
+	req := proto.ConnectRequest{TimeoutMillis: int32(a.num("timeout", 30000)), Password: make([]byte, proto.PasswordLen)}
+	req.ProtocolVersion = int32(a.num("version", 0))
+	z, _ := r.zxid(a.or("zxid", "0"))
+	req.LastZxidSeen = proto.Zxid(z)
+	var sess *session
+	if of, ok := a.named["session"]; ok {
+		sess = r.sess[of]
+		if n, err := strconv.ParseInt(of, 0, 64); err == nil {
+			req.SessionID = proto.SessionID(n)
+		} else if sess != nil {
+			req.SessionID = proto.SessionID(sess.id)
+			req.Password = sess.passwd
+		}
+	}
+	switch a.named["passwd"] {
+	case "wrong":
+		wrong := append([]byte{}, req.Password...)
+		if len(wrong) == 0 {
+			wrong = make([]byte, proto.PasswordLen)
+		}
+		wrong[len(wrong)-1] ^= 0x55
+		req.Password = wrong
+	case "zero":
+		req.Password = make([]byte, proto.PasswordLen)
+	case "null":
+		req.Password = nil
+	case "empty":
+		req.Password = []byte{}
+	case "short":
+		req.Password = []byte{1, 2, 3}
+	}
+	switch a.or("ro", "0") {
+	case "none":
+	case "1":
+		req.HasReadOnly, req.ReadOnly = true, true
+	default:
+		req.HasReadOnly = true
+	}
+	return req, sess
+}
+
+// answer reads the answer to a connect request.
+func (r *runner) answer(c *conn, resumed *session) {
+	b, err := c.tcp.Receive(patience)
+	if err != nil {
+		kind := KindSilence
+		if errors.Is(err, peer.ErrClosed) {
+			kind = KindClose
+		}
+		r.add(Item{Conn: c.name, Kind: kind, Exch: "connect"})
+		r.forget(c)
+		return
+	}
+	r.add(Item{Conn: c.name, Kind: KindConnect, Frame: b, Exch: "connect"})
+	resp, err := proto.DecodeConnectResponse(b)
+	if err != nil || resp.SessionID == 0 {
+		r.awaitClose(c) // refused: the server's close follows
+		return
+	}
+	if resumed == nil || resumed.id != int64(resp.SessionID) {
+		resumed = &session{id: int64(resp.SessionID)}
+		r.all = append(r.all, resumed)
+	}
+	resumed.passwd, resumed.timeout = resp.Password, resp.TimeoutMillis
+	c.sess = resumed
+	r.sess[c.name] = resumed
+}
+
+// send sends a request; call fences behind it.
+func (r *runner) send(c *conn, s Step) error {
+	c.xid++
+	req, err := r.values.encode(s.Tokens[2:], c.xid)
+	if err != nil {
+		return err
+	}
+	c.exch = s.Op()
+	if req.op == proto.OpCloseSession {
+		r.closing = true
+	}
+	p := pending{xid: req.xid, op: req.op, name: s.Op()}
+	if req.op == proto.OpPing {
+		p.xid = proto.XidPing
+	}
+	if p.xid == proto.XidPing {
+		c.pings++
+	}
+	c.queue = append(c.queue, p)
+	frame := proto.AppendInt(proto.AppendInt(nil, req.xid), int32(req.op))
+	r.write(c, append(frame, req.body...))
+	if s.Verb() == "call" && !c.corked {
+		// The answer first, the fence then: a ping that meets a closing
+		// socket could cost the answer.
+		for len(c.queue) > 0 && r.conns[c.name] == c {
+			r.receive(c, patience)
+		}
+		if changesOthers(req.op) {
+			r.fence()
+		}
+	}
+	return nil
+}
+
+// changesOthers tells whether an operation can bring something to another
+// connection. Behind the others no fence is needed: should one bring something
+// all the same, the next fence shows it.
+func changesOthers(op proto.OpCode) bool {
+	switch op {
+	case proto.OpExists, proto.OpGetData, proto.OpGetACL, proto.OpGetChildren, proto.OpGetChildren2, proto.OpSync, proto.OpPing,
+		proto.OpCheckWatches, proto.OpRemoveWatches, proto.OpMultiRead, proto.OpAuth, proto.OpSetWatches, proto.OpSetWatches2,
+		proto.OpGetEphemerals, proto.OpGetAllChildrenNumber, proto.OpAddWatch, proto.OpWhoAmI:
+		return false
+	}
+	return true
+}
+
+func (r *runner) write(c *conn, payload []byte) {
+	b := append(proto.AppendInt(nil, int32(len(payload))), payload...)
+	if c.corked {
+		c.held = append(c.held, b...)
+		return
+	}
+	_ = c.tcp.SendRaw(b)
+}
+
+// raw sends bytes of the script's own making.
+func (r *runner) raw(c *conn, s Step) error {
+	b, err := hex.DecodeString(s.token(2))
+	if err != nil {
+		return err
+	}
+	c.exch = s.Verb()
+	if s.Verb() == "frame" {
+		if len(b) >= 8 {
+			d := proto.NewDecoder(b)
+			h := d.RequestHeader()
+			c.queue = append(c.queue, pending{xid: h.Xid, op: h.Type, name: "frame"})
+		}
+		r.write(c, b)
+		r.fence()
+		return nil
+	}
+	c.unfence = true
+	_ = c.tcp.SendRaw(b)
+	return nil
+}
+
+// await reads until the server closes the connection or an event has come.
+func (r *runner) await(c *conn, what string) {
+	if what == "close" {
+		r.awaitClose(c)
+		return
+	}
+	for {
+		n := len(r.out.Items)
+		if !r.receive(c, patience) {
+			return
+		}
+		if len(r.out.Items) > n && r.out.Items[n].Exch == "event" {
+			r.fence()
+			return
+		}
+	}
+}
+
+func (r *runner) awaitClose(c *conn) {
+	for r.receive(c, patience) {
+	}
+}
+
+// expire ends a session by silence. An ephemeral node of that session beside
+// the script's nodes, watched from the control connection, tells when. Unless
+// the connection is to stay, the session gets the shortest timeout first, so
+// that scripts can use long ones, which a slow machine does not let expire.
+func (r *runner) expire(s Step) error {
+	name := s.Conn()
+	sess := r.sess[name]
+	c := r.conns[name]
+	if sess == nil || sess.over {
+		return nil
+	}
+	gone, err := r.target.watchEnd(r, name, c, sess)
+	if err != nil {
+		return err
+	}
+	r.out.Closing[r.step] = true
+	if c = r.conns[name]; c != nil && s.token(2) == "live" {
+		r.awaitClose(c)
+	} else if !sess.over {
+		r.abandon(name, c, sess)
+	}
+	if err := gone(); err != nil {
+		return err
+	}
+	sess.over = true
+	r.fence()
+	return nil
+}
+
+// word runs a four-letter word on a connection of its own. Its text is for the
+// admin room's tests; here only whether there is one counts.
+func (r *runner) word(word string) error {
+	text, err := peer.Word(r.target.Addr, word)
+	said := "nothing"
+	if err == nil && text != "" {
+		said = "something"
+	}
+	r.add(Item{Conn: "word", Kind: KindText, Frame: []byte(said), Exch: word})
+	return nil
+}
+
+// evalZxid evaluates a number, last, base or @mark, with +n or -n behind it.
+func evalZxid(expr string, last, base int64, marks map[string]int64) (int64, bool) {
+	if n, err := strconv.ParseInt(expr, 0, 64); err == nil {
+		return n, true
+	}
+	name, off := expr, int64(0)
+	if i := strings.LastIndexAny(expr, "+-"); i > 0 {
+		n, err := strconv.ParseInt(expr[i:], 10, 64)
+		if err != nil {
+			return 0, false
+		}
+		name, off = expr[:i], n
+	}
+	switch {
+	case name == "last":
+		return last + off, true
+	case name == "base":
+		return base + off, true
+	case strings.HasPrefix(name, "@"):
+		if z, ok := marks[name[1:]]; ok {
+			return z + off, true
+		}
+		return base + off, true
+	}
+	return 0, false
+}
+
+// shortest is the timeout of sessions that are to expire, in milliseconds; the
+// servers raise it to their minimum.
+const shortest = 1
+
+// abandon resumes a session with the shortest timeout and drops it.
+func (r *runner) abandon(name string, c *conn, sess *session) {
+	was := sess.timeout
+	sess.timeout = shortest
+	if c, _ = r.resumeHidden(name, c, sess); c != nil {
+		r.forget(c)
+	}
+	sess.timeout = was
+}
+
+// wait bounds how long the end of a session may take: its timeout, twice
+// (Apache rounds up to a tick), and what a loaded machine adds.
+func (s *session) wait() time.Duration {
+	return 2*time.Duration(s.timeout)*time.Millisecond + 2*patience
+}
+
+// errNoMarker is what a run fails with when its own bookkeeping was refused.
+func errNoMarker(code proto.ErrCode) error {
+	return fmt.Errorf("the server refused the runner's own marker: %v", code)
+}
