@@ -50,7 +50,7 @@ type conn struct {
 func newConn(s *Server, id uint64, nc net.Conn, remote netip.AddrPort) *conn {
 	c := &conn{server: s, id: id, net: nc, remote: remote, since: s.clock.Wall(),
 		answered: make(chan handshakeResult, 1)}
-	c.out.init(nc, s.config.outboxMaxBytes)
+	c.out.init(nc, s.outboxMaxBytes)
 	c.queue.init()
 	c.stats.reset()
 	c.reader.init(nc, s.config.Limits.MaxFrame)

@@ -2,7 +2,6 @@ package server
 
 import (
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"testing"
@@ -32,7 +31,13 @@ func testConfig(t *testing.T) *config.Config {
 // startServer starts a server that is stopped when the test ends.
 func startServer(t *testing.T, c *config.Config) *Server {
 	t.Helper()
-	s, err := Start(Options{Config: c, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	return startServerWith(t, Options{Config: c})
+}
+
+func startServerWith(t *testing.T, o Options) *Server {
+	t.Helper()
+	o.Logger = slog.New(slog.DiscardHandler)
+	s, err := Start(o)
 	if err != nil {
 		t.Fatalf("start: %v", err)
 	}

@@ -130,9 +130,7 @@ func TestOversizedAndNegativeFramesCloseOnlyTheirConnection(t *testing.T) {
 // A client that does not read what it asked for holds back itself, and is
 // closed when events for it pass the limit; nobody else waits.
 func TestAClientThatDoesNotReadHoldsUpNobody(t *testing.T) {
-	c := testConfig(t)
-	s := startServer(t, c)
-	s.config.outboxMaxBytes = 4 << 20
+	s := startServerWith(t, Options{Config: testConfig(t), OutboxMaxBytes: 4 << 20})
 	lazy, busy := connect(t, s, proto.ConnectRequest{}), connect(t, s, proto.ConnectRequest{})
 	big := string(make([]byte, 500<<10))
 	busy.create("/big", big, 0)

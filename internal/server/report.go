@@ -123,7 +123,7 @@ func (r *report) ResetConnectionStats() {
 
 // Conf implements admin.Server.
 func (r *report) Conf() admin.Conf {
-	c := r.config.Config
+	c := r.config
 	port := c.Listen.Port
 	if r.listener != nil {
 		port = r.listener.Addr().(*net.TCPAddr).Port

@@ -39,18 +39,14 @@ type Options struct {
 	Logger *slog.Logger
 	// Clock is the server's time. Default: the machine's.
 	Clock Clock
+	// OutboxMaxBytes is how much may wait for one client that does not read
+	// before its connection is closed. Default 256 MiB, and at least room for
+	// four largest replies.
+	OutboxMaxBytes int
 }
 
-// settings is the operator's configuration with what is decided here.
-type settings struct {
-	*config.Config
-	// outboxMaxBytes is how much may wait for one client that does not read:
-	// at least 64 MiB, and always room for one event besides a largest reply.
-	outboxMaxBytes int
-}
-
-// outboxMaxBytes is the least limit of an outbox: 256 MiB.
-const outboxMaxBytes = 256 << 20
+// defaultOutboxMaxBytes is the default of Options.OutboxMaxBytes.
+const defaultOutboxMaxBytes = 256 << 20
 
 // standaloneID is the server id of a server alone. Apache's standalone server
 // uses 1 in the session ids that it makes.
@@ -58,7 +54,7 @@ const standaloneID = 1
 
 // Server is one running server.
 type Server struct {
-	config   settings
+	config   *config.Config
 	logger   *slog.Logger
 	clock    Clock
 	serverID int32
@@ -80,11 +76,12 @@ type Server struct {
 	tracker *session.Tracker
 	node    *consensus.Node
 
-	listener    net.Listener
-	conns       *registry
-	lastConn    atomic.Uint64
-	lastSession atomic.Int64
-	outstanding atomic.Int64 // requests in work, of all connections
+	listener       net.Listener
+	conns          *registry
+	lastConn       atomic.Uint64
+	outboxMaxBytes int
+	lastSession    atomic.Int64
+	outstanding    atomic.Int64 // requests in work, of all connections
 
 	serving  atomic.Bool    // the serving gate
 	opened   chan struct{}  // closed when Start has set node
@@ -125,6 +122,9 @@ func build(o Options) (*Server, error) {
 	if o.Clock.Wall == nil {
 		o.Clock = SystemClock()
 	}
+	if o.OutboxMaxBytes == 0 {
+		o.OutboxMaxBytes = defaultOutboxMaxBytes
+	}
 	c := o.Config
 	authenticator, err := auth.New(auth.Config{
 		DigestEnabled: c.Security.DigestEnabled, DigestAlgorithm: c.Security.DigestAlgorithm,
@@ -134,7 +134,7 @@ func build(o Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		config: settings{Config: c, outboxMaxBytes: max(outboxMaxBytes, 4*c.Limits.MaxFrame)},
+		config: c, outboxMaxBytes: max(o.OutboxMaxBytes, 4*c.Limits.MaxFrame),
 		logger: o.Logger, clock: o.Clock, serverID: standaloneID, started: o.Clock.Wall(),
 		registry: metrics.NewRegistry(), auth: authenticator,
 		conns: newRegistry(), tracker: session.NewTracker(c.Session.TickTime),
