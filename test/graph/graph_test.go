@@ -35,6 +35,7 @@ var rooms = map[string][]string{
 	"internal/snapshot":  {"internal/proto"},
 	"internal/auth":      {"internal/proto"},
 	"internal/client":    {"internal/proto"},
+	"internal/bench":     {"internal/client", "internal/proto"},
 	"internal/shell":     {"internal/client", "internal/proto"},
 	"internal/config":    {"internal/proto"},
 	// state asks auth for one thing: how whoAmI shows an identity.
@@ -48,7 +49,7 @@ var rooms = map[string][]string{
 	"zktest": {"", "internal/client", "internal/config", "internal/proto", "internal/server"},
 	// The command needs consensus for the errors that decide its exit code.
 	"cmd/zooraft": {
-		"", "internal/admin", "internal/client", "internal/config", "internal/consensus", "internal/proto",
+		"", "internal/admin", "internal/bench", "internal/client", "internal/config", "internal/consensus", "internal/proto",
 		"internal/server", "internal/shell",
 	},
 }
