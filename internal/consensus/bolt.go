@@ -1,11 +1,8 @@
 package consensus
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/fnv"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -73,54 +70,4 @@ func openBoltFile(dir, path string, create bool, options *bbolt.Options) (store 
 		}
 	}
 	return store, nil
-}
-
-// The parts of bbolt's two meta pages that checkBoltFile reads; each page
-// begins with a header of 16 bytes.
-const (
-	boltMagic       = 0xED0CDAED
-	boltVersion     = 2
-	boltHeaderLen   = 16
-	boltMetaLen     = 64
-	boltChecksumLen = 56
-)
-
-// checkBoltFile refuses a file that is shorter than its newest valid meta page
-// says. bbolt maps the file and would die of a bus error when it reads there.
-func checkBoltFile(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = f.Close() }()
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	var newest, need uint64
-	found := false
-	for _, offset := range []int64{0, int64(os.Getpagesize())} {
-		var b [boltMetaLen]byte
-		if _, err := f.ReadAt(b[:], offset+boltHeaderLen); err != nil {
-			continue
-		}
-		sum := fnv.New64a()
-		_, _ = sum.Write(b[:boltChecksumLen])
-		order := binary.NativeEndian
-		if order.Uint32(b[0:]) != boltMagic || order.Uint32(b[4:]) != boltVersion ||
-			order.Uint64(b[boltChecksumLen:]) != sum.Sum64() {
-			continue
-		}
-		pageSize, pages, transaction := order.Uint32(b[8:]), order.Uint64(b[40:]), order.Uint64(b[48:])
-		if !found || transaction > newest {
-			found, newest, need = true, transaction, pages*uint64(pageSize)
-		}
-	}
-	if !found {
-		return fmt.Errorf("%w: %s has no valid meta page", ErrCorrupt, path)
-	}
-	if uint64(info.Size()) < need {
-		return fmt.Errorf("%w: %s has %d bytes, its meta page says %d", ErrCorrupt, path, info.Size(), need)
-	}
-	return nil
 }

@@ -85,7 +85,8 @@ func (s *logStore) reopenAndAppend(sealed []*raft.Log) error {
 	defer s.mu.Unlock()
 	_ = s.eng.Close() // it has failed; its files are judged below
 	s.eng = closedEngine{}
-	eng, err := s.open(false)
+	acknowledgedMark, _ := s.mark.get()
+	eng, err := s.open(false, acknowledgedMark)
 	if err != nil {
 		return err
 	}

@@ -20,16 +20,17 @@ type engine interface {
 
 // engineOpener opens one log store. It is called at start and after a full
 // disk. With create the store may be made from nothing; without, a missing
-// file is an error.
-type engineOpener func(create bool) (engine, error)
+// file is an error. A log whose end cannot be read is refused if that end was
+// acknowledged, before anything is changed.
+type engineOpener func(create bool, acknowledged uint64) (engine, error)
 
 // openEngine returns the opener of the configured log store.
 func (c Config) openEngine(logger hclog.Logger) engineOpener {
 	dir := c.layout().log(c.LogStore)
 	if c.LogStore == LogStoreBolt {
-		return func(create bool) (engine, error) { return openBoltLog(dir, create) }
+		return func(create bool, _ uint64) (engine, error) { return openBoltLog(dir, create) }
 	}
-	return func(create bool) (engine, error) {
-		return openWALLog(c.FS, dir, segmentBytes(dir, c.SegmentBytes), create, logger)
+	return func(create bool, acknowledged uint64) (engine, error) {
+		return openWALLog(c.FS, dir, segmentBytes(dir, c.SegmentBytes), create, acknowledged, logger)
 	}
 }

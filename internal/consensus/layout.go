@@ -23,8 +23,11 @@ func (c Config) layout() layout {
 	}
 }
 
+// markName is the file of the mark in layout.root.
+const markName = "synced"
+
 func (l layout) stable() string    { return filepath.Join(l.root, "stable.db") }
-func (l layout) mark() string      { return filepath.Join(l.root, "synced") }
+func (l layout) mark() string      { return filepath.Join(l.root, markName) }
 func (l layout) snapshots() string { return filepath.Join(l.root, "snapshots") }
 
 // log is the directory of a log store.

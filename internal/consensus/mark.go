@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"hash/crc32"
 	"os"
+	"path/filepath"
 	"sync"
+
+	"github.com/hashicorp/raft-wal/types"
 )
 
 /*
@@ -40,15 +43,18 @@ const (
 // mark is the open witness file.
 type mark struct {
 	mu       sync.Mutex
-	file     *os.File // guarded by mu
-	sequence uint64   // guarded by mu; the next write goes to slot sequence%2
-	index    uint64   // guarded by mu
-	term     uint64   // guarded by mu
+	file     types.WritableFile // guarded by mu
+	sequence uint64             // guarded by mu; the next write goes to slot sequence%2
+	index    uint64             // guarded by mu
+	term     uint64             // guarded by mu
 }
 
 // createMark writes a new witness file of an empty log.
-func createMark(dir, path string) (*mark, error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o600)
+func createMark(fs FS, dir, name string) (*mark, error) {
+	if err := fs.Delete(dir, name); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	f, err := fs.Create(dir, name, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -57,19 +63,16 @@ func createMark(dir, path string) (*mark, error) {
 	if err == nil {
 		err = m.lower(0, 0)
 	}
-	if err == nil {
-		err = syncDir(dir)
-	}
 	if err != nil {
 		_ = f.Close()
-		return nil, fmt.Errorf("create %s: %w", path, err)
+		return nil, fmt.Errorf("create %s/%s: %w", dir, name, err)
 	}
 	return m, nil
 }
 
 // openMark reads the witness; a file whose slots are both bad is ErrCorrupt.
-func openMark(path string) (*mark, error) {
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
+func openMark(fs FS, dir, name string) (*mark, error) {
+	f, err := fs.OpenWriter(dir, name)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +94,7 @@ func openMark(path string) (*mark, error) {
 	}
 	if valid == 0 {
 		_ = f.Close()
-		return nil, fmt.Errorf("%w: %s has no valid slot", ErrCorrupt, path)
+		return nil, fmt.Errorf("%w: %s has no valid slot", ErrCorrupt, filepath.Join(dir, name))
 	}
 	return m, nil
 }
@@ -132,7 +135,7 @@ func (m *mark) lower(index, term uint64) error {
 		if err := m.writeLocked(index, term); err != nil {
 			return err
 		}
-		if err := syncData(m.file); err != nil {
+		if err := m.file.Sync(); err != nil {
 			return err
 		}
 	}
@@ -143,7 +146,7 @@ func (m *mark) lower(index, term uint64) error {
 func (m *mark) sync() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return syncData(m.file)
+	return m.file.Sync()
 }
 
 func (m *mark) close() error {

@@ -83,8 +83,9 @@ func (n *Node) openFiles() error {
 	if err != nil {
 		return err
 	}
+	acknowledged, _ := m.get()
 	opener := n.cfg.openEngine(newRaftLogger(n.logger, "log"))
-	eng, err := opener(!n.id.Formed)
+	eng, err := opener(!n.id.Formed, acknowledged)
 	if err != nil {
 		_ = m.close()
 		return err
@@ -174,13 +175,13 @@ func (n *Node) clearUnformed(l layout) error {
 
 func (n *Node) openMark(l layout) (*mark, error) {
 	if !n.id.Formed {
-		return createMark(l.root, l.mark())
+		return createMark(n.cfg.FS, l.root, markName)
 	}
-	m, err := openMark(l.mark())
+	m, err := openMark(n.cfg.FS, l.root, markName)
 	if errors.Is(err, os.ErrNotExist) {
 		// One witness less. The floor, the snapshots and the checksums remain.
 		n.logger.Error("the file that says how far the log was synced is missing; a torn end of the log cannot be noticed this time", "file", l.mark())
-		return createMark(l.root, l.mark())
+		return createMark(n.cfg.FS, l.root, markName)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w; if only this file is damaged, remove it and start again", err)
@@ -250,6 +251,10 @@ func (n *Node) startRaft() error {
 	if err != nil && n.log.first.Load() == 1 && n.snapshots.allSetAside() {
 		n.logger.Error("no snapshot can be restored; the whole log is replayed instead")
 		r, err = n.newRaft(config)
+	}
+	if err != nil && n.snapshots.allSetAside() {
+		return fmt.Errorf("%w: no snapshot in %s can be restored and the log begins at entry %d; restore the files from a backup: %w",
+			ErrCorrupt, n.cfg.layout().snapshots(), n.log.first.Load(), err)
 	}
 	if err != nil {
 		return err

@@ -62,7 +62,9 @@ type stableStore struct {
 	rec identity              // guarded by mu; what is on disk
 }
 
-var stableOptions = bbolt.Options{Timeout: time.Second}
+// stableOptions rebuild the free list at each start: the stored one has no
+// checksum, and a wrong one makes bbolt overwrite pages that are in use.
+var stableOptions = bbolt.Options{Timeout: time.Second, NoFreelistSync: true, FreelistType: bbolt.FreelistMapType}
 
 // createStable makes the file beside its place and renames it, so that it is
 // either absent or complete.

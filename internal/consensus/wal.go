@@ -17,14 +17,29 @@ import (
 // walLog is the log in raft-wal.
 type walLog struct {
 	*wal.WAL
-	files *heldFiles
+	files    *heldFiles
+	rotation *rotation
+}
+
+// DeleteRange implements raft.LogStore.
+func (w *walLog) DeleteRange(low, high uint64) error {
+	if err := w.rotation.wait(); err != nil {
+		return err
+	}
+	return w.WAL.DeleteRange(low, high)
+}
+
+// Close implements io.Closer.
+func (w *walLog) Close() error {
+	w.rotation.end(types.ErrClosed)
+	return w.WAL.Close()
 }
 
 // confirm lets removals happen from now on, and does those that were held.
 func (w *walLog) confirm() error { return w.files.release() }
 
 // openWALLog opens the segments in dir.
-func openWALLog(fs FS, dir string, segmentSize int, create bool, logger hclog.Logger) (engine, error) {
+func openWALLog(fs FS, dir string, segmentSize int, create bool, acknowledged uint64, logger hclog.Logger) (engine, error) {
 	if create {
 		if err := makeDir(dir); err != nil {
 			return nil, err
@@ -33,20 +48,21 @@ func openWALLog(fs FS, dir string, segmentSize int, create bool, logger hclog.Lo
 		return nil, fmt.Errorf("%w: %s is missing", ErrLess, dir)
 	}
 	files := &heldFiles{FS: fs, holding: true}
-	meta := &walMeta{fs: fs, dir: dir, create: create}
-	filer := &walFiler{Filer: segment.NewFiler(dir, files)}
-	w, err := openRepaired(dir, meta, filer, segmentSize, logger)
+	turn := newRotation()
+	meta := &walMeta{fs: fs, dir: dir, create: create, rotation: turn}
+	filer := &walFiler{Filer: segment.NewFiler(dir, files), rotation: turn}
+	w, err := openRepaired(dir, meta, filer, segmentSize, acknowledged, logger)
 	if err != nil {
 		if errors.Is(err, types.ErrCorrupt) || errors.Is(err, os.ErrNotExist) {
 			err = fmt.Errorf("%w: %s: %w", ErrCorrupt, dir, err)
 		}
 		return nil, fmt.Errorf("open %s: %w", dir, err)
 	}
-	return &walLog{WAL: w, files: files}, nil
+	return &walLog{WAL: w, files: files, rotation: turn}, nil
 }
 
-func openRepaired(dir string, meta *walMeta, filer *walFiler, segmentSize int, logger hclog.Logger) (*wal.WAL, error) {
-	if err := finishSeal(meta, filer, segmentSize); err != nil {
+func openRepaired(dir string, meta *walMeta, filer *walFiler, segmentSize int, acknowledged uint64, logger hclog.Logger) (*wal.WAL, error) {
+	if err := repairTail(meta, filer, segmentSize, acknowledged); err != nil {
 		return nil, err
 	}
 	return wal.Open(dir, wal.WithMetaStore(meta), wal.WithSegmentFiler(filer),

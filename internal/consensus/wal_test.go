@@ -18,7 +18,7 @@ func testLog(index uint64, size int) *raft.Log {
 
 func openTestWAL(t *testing.T, fs FS, dir string, create bool) engine {
 	t.Helper()
-	e, err := openWALLog(fs, dir, minSegmentBytes, create, hclog.NewNullLogger())
+	e, err := openWALLog(fs, dir, minSegmentBytes, create, 0, hclog.NewNullLogger())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,6 +20,8 @@ type walMeta struct {
 	fs     FS
 	dir    string
 	create bool
+
+	rotation *rotation
 }
 
 // Load implements types.MetaStore.
@@ -47,7 +49,11 @@ func (m *walMeta) CommitState(state types.PersistentState) error {
 	if err != nil {
 		return err
 	}
-	return m.fs.WriteFile(m.dir, walMetaName, data)
+	if err := m.fs.WriteFile(m.dir, walMetaName, data); err != nil {
+		m.rotation.end(err)
+		return err
+	}
+	return nil
 }
 
 // errNoStable says that Raft's stable store is elsewhere.
