@@ -58,7 +58,10 @@ func (m *Machine) applyOne(t *proto.Txn, timeMillis int64) bool {
 		row := m.table.Get(t.Session)
 		switch {
 		case row == nil:
-			zxid := m.take(m.nextZxid())
+			zxid := m.zxid
+			if t.Type != proto.OpSync {
+				zxid = m.take(m.nextZxid())
+			}
 			return m.hook.Applied(&t.TxnHeader, &Outcome{Zxid: zxid, Result: tree.Result{Err: proto.ErrSessionExpired}})
 		case row.Owner != t.Origin || !m.table.Advance(row, t.Seq):
 			m.hook.OutOfTurn(t.Origin)
@@ -97,6 +100,10 @@ func (m *Machine) txn(t *proto.Txn, zxid proto.Zxid, timeMillis int64) tree.Txn 
 	}
 }
 
+// changesKept is the longest scratch of changes that is kept for the next
+// command: the end of a session with many ephemerals makes a very long one.
+const changesKept = 1024
+
 // fire turns the changes of the command just applied into notifications.
 func (m *Machine) fire(zxid proto.Zxid) {
 	for i := range m.changes {
@@ -104,7 +111,9 @@ func (m *Machine) fire(zxid proto.Zxid) {
 		m.watches.Fire(watch.Trigger{Type: c.Type, Path: c.Path, ACL: c.ACL}, zxid)
 		*c = tree.Change{}
 	}
-	m.changes = m.changes[:0]
+	if m.changes = m.changes[:0]; cap(m.changes) > changesKept {
+		m.changes = nil
+	}
 }
 
 // nextZxid is what the next command will take. A full counter goes on in the
@@ -177,7 +186,11 @@ func (m *Machine) expireSession(t *proto.Txn, timeMillis int64) {
 }
 
 func (m *Machine) closeSession(t *proto.Txn, timeMillis int64) bool {
-	zxid := m.endSession(t, m.table.Get(t.Session), timeMillis)
+	s := m.table.Get(t.Session)
+	if s == nil { // only a command of the server's own gets here without a row
+		return m.hook.Applied(&t.TxnHeader, &Outcome{Zxid: m.zxid, Result: tree.Result{Err: proto.ErrSessionExpired}})
+	}
+	zxid := m.endSession(t, s, timeMillis)
 	return m.hook.Applied(&t.TxnHeader, &Outcome{Zxid: zxid})
 }
 
