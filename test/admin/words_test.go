@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/zooraft/zooraft/internal/proto"
 	"github.com/zooraft/zooraft/test/peer"
 )
 
@@ -29,38 +28,13 @@ func perform(t *testing.T, server *peer.Server) []observation {
 	look("at start", "srst", "crst")
 	look("idle", everyWord...)
 
-	a, b := s.session("a", 10000), s.session("b", 30000)
-	s.session("c", 10000)
-	s.connect("silent")
+	clients := s.connectAll()
 	look("connected", everyWord...)
-
-	const ephemeral = 1
-	a.create("/a", "data", 0, proto.ErrOK)
-	a.create("/a", "data", 0, proto.ErrNodeExists)
-	a.create("/a/e", "", ephemeral, proto.ErrOK)
-	b.create("/b1", "x", ephemeral, proto.ErrOK)
-	b.create("/b2", "x", ephemeral, proto.ErrOK)
-	b.read(proto.OpGetData, "/a", true, proto.ErrOK)
-	b.read(proto.OpExists, "/none", true, proto.ErrNoNode)
-	b.read(proto.OpGetChildren2, "/a", true, proto.ErrOK)
-	b.read(proto.OpGetChildren, "/b1", true, proto.ErrOK)
-	a.read(proto.OpGetData, "/a", true, proto.ErrOK)
-	persistent := proto.PathType{Path: "/a/e", Type: 0}
-	b.call(proto.OpAddWatch, persistent.Append(nil), proto.ErrOK)
-	b.callAs(proto.XidPing, proto.OpPing, nil, proto.ErrOK)
+	clients.use()
 	look("busy", everyWord...)
-
-	set := proto.SetDataRequest{Path: "/a", Data: []byte("new"), Version: -1}
-	a.call(proto.OpSetData, set.Append(nil), proto.ErrOK)
-	remove := proto.PathVersion{Path: "/a/e", Version: -1}
-	a.call(proto.OpDelete, remove.Append(nil), proto.ErrOK)
-	a.read(proto.OpGetACL, "/none", false, proto.ErrNoNode)
+	clients.fireWatches()
 	look("watches fired", everyWord...)
-
-	b.call(proto.OpCloseSession, nil, proto.ErrOK)
-	if _, err := b.conn.Receive(patience); err == nil {
-		t.Errorf("%s sends something after the close of a session", server.Kind)
-	}
+	clients.closeOne()
 	look("one session closed", everyWord...)
 
 	look("reset", "crst", "cons", "srst", "srvr", "stat", "cons")
@@ -81,7 +55,7 @@ func differences(want, got []observation) []string {
 }
 
 func TestWordsSayWhatApacheSays(t *testing.T) {
-	options := peer.Options{Config: map[string]string{"4lw.commands.whitelist": "*"}}
+	options := allWords()
 	apache := perform(t, peer.StartApache(t, options))
 	for _, difference := range differences(apache, perform(t, peer.StartZooraft(t, options))) {
 		t.Error(difference)
@@ -143,7 +117,7 @@ func TestTheComparisonFindsPlantedDifferences(t *testing.T) {
 // The script must not differ by chance: the real server is compared with
 // itself.
 func TestTheRealServerSaysTheSameTwice(t *testing.T) {
-	options := peer.Options{Config: map[string]string{"4lw.commands.whitelist": "*"}}
+	options := allWords()
 	first := perform(t, peer.StartApache(t, options))
 	for _, difference := range differences(first, perform(t, peer.StartApache(t, options))) {
 		t.Error(difference)

@@ -1,0 +1,125 @@
+package admin
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/zooraft/zooraft/test/peer"
+	"github.com/zooraft/zooraft/test/toolchain"
+)
+
+// goldenKeys are the keys that room admin tests itself against.
+func goldenKeys(t *testing.T) []string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(toolchain.Root(), "internal", "admin", "testdata", "mntr-keys.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Fields(string(text))
+}
+
+// monitor returns mntr's keys in order and their values.
+func monitor(t *testing.T, s *scene) (keys []string, values map[string]string) {
+	t.Helper()
+	text, _ := s.ask("mntr")
+	values = map[string]string{}
+	for line := range strings.Lines(text) {
+		key, value, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
+		if !ok || values[key] != "" {
+			t.Errorf("%s: %q is no new key with a value", s.server.Kind, line)
+		}
+		keys, values[key] = append(keys, key), value
+	}
+	return keys, values
+}
+
+func TestTheGoldenKeysAreThoseOfApache(t *testing.T) {
+	s := &scene{t: t, server: peer.StartApache(t, allWords()), names: map[string]string{}}
+	keys, _ := monitor(t, s)
+	slices.Sort(keys)
+	if golden := goldenKeys(t); !slices.Equal(keys, golden) {
+		t.Errorf("the real server has %d keys, the golden file %d; differing ones:\n%v", len(keys), len(golden), unequal(keys, golden))
+	}
+}
+
+func unequal(a, b []string) (only []string) {
+	for _, key := range a {
+		if !slices.Contains(b, key) {
+			only = append(only, "+"+key)
+		}
+	}
+	for _, key := range b {
+		if !slices.Contains(a, key) {
+			only = append(only, "-"+key)
+		}
+	}
+	return only
+}
+
+// equalNumbers are the keys whose numbers must be the real server's after the
+// same script; a regular expression, without the zk_ prefix.
+var equalNumbers = regexp.MustCompile(`^zk_(` + strings.Join([]string{
+	"server_state", "znode_count", "ephemerals_count", "watch_count", "approximate_data_size",
+	"global_sessions", "local_sessions", "num_alive_connections", "outstanding_requests",
+	"packets_received", "packets_sent", "bytes_received_count", "auth_failed_count",
+	"(last|min|max)_client_response_size", "response_bytes", "watch_bytes",
+	"connection_(request_count|rejected|drop_count|revalidate_count|drop_probability)",
+	"(sessionless_connections|stale_sessions)_expired",
+	"cnt_(read|update)latency", "(avg|min|max|cnt|sum)_node_(created|deleted|changed|children)_watch_count",
+	"(avg|min|max|cnt|sum)_.*_per_namespace", ".*_quota_.*_per_namespace",
+	"outstanding_tls_handshake", "max_file_descriptor_count", "throttled_ops", "stale_.*", "large_requests_rejected",
+	"unrecoverable_error_count", "digest_mismatches_count", "(commit|proposal|looking|snap|diff)_count",
+}, "|") + `)$`)
+
+// kindOfNumber is what a value looks like: its form must be the same where its
+// number cannot be.
+func kindOfNumber(value string) string {
+	switch {
+	case regexp.MustCompile(`^-?\d+$`).MatchString(value):
+		return "integer"
+	case regexp.MustCompile(`^-?\d+\.\d+(E-?\d+)?$`).MatchString(value):
+		return "decimal"
+	}
+	return "text"
+}
+
+func allWords() peer.Options {
+	return peer.Options{Config: map[string]string{"4lw.commands.whitelist": "*"}}
+}
+
+func TestMntrCountsWhatApacheCounts(t *testing.T) {
+	measure := func(server *peer.Server) map[string]string {
+		s := &scene{t: t, server: server, names: map[string]string{}}
+		s.say("srst")
+		s.work()
+		_, values := monitor(t, s)
+		return values
+	}
+	want, got := measure(peer.StartApache(t, allWords())), measure(peer.StartZooraft(t, allWords()))
+	var wrong []string
+	for key, value := range want {
+		ours, ok := got[key]
+		switch {
+		case !ok:
+			wrong = append(wrong, key+" is missing")
+		case equalNumbers.MatchString(key) && ours != value:
+			wrong = append(wrong, fmt.Sprintf("%s is %s, on the real server %s", key, ours, value))
+		case kindOfNumber(ours) != kindOfNumber(value):
+			wrong = append(wrong, fmt.Sprintf("%s is %q, on the real server %q", key, ours, value))
+		}
+	}
+	for key, value := range got {
+		if _, ok := want[key]; !ok && equalNumbers.MatchString(key) {
+			wrong = append(wrong, fmt.Sprintf("%s is %s, and the real server has no such line", key, value))
+		}
+	}
+	slices.Sort(wrong)
+	for _, w := range wrong {
+		t.Error(w)
+	}
+}
