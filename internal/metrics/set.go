@@ -3,6 +3,7 @@ package metrics
 import (
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 )
@@ -11,36 +12,55 @@ import (
 // added up under OtherKey. It bounds memory and the length of mntr when
 // clients choose the keys (top-level node names). Source: our choice; Apache
 // has no limit.
-const MaxKeys = 10000
+const MaxKeys = 1000
 
 // OtherKey stands for the keys beyond MaxKeys.
 const OtherKey = "_other"
 
 // set holds one metric per key. Looking up a known key takes no lock.
 type set[M any] struct {
-	known sync.Map // string → *M
+	// last is the entry asked for last. Most servers are used below one or two
+	// top-level nodes, and the comparison allocates nothing.
+	last  atomic.Pointer[keyed[M]]
+	known sync.Map // string → *keyed[M]
 	size  atomic.Int64
 	fresh func() *M
 }
 
+type keyed[M any] struct {
+	key    string
+	metric *M
+}
+
 func (s *set[M]) of(key string) *M {
-	if m, ok := s.known.Load(key); ok {
-		return m.(*M)
+	if last := s.last.Load(); last != nil && last.key == key {
+		return last.metric
+	}
+	k := s.find(key)
+	s.last.Store(k)
+	return k.metric
+}
+
+func (s *set[M]) find(key string) *keyed[M] {
+	if k, ok := s.known.Load(key); ok {
+		return k.(*keyed[M])
 	}
 	if s.size.Load() >= MaxKeys {
 		key = OtherKey
 	}
-	m, loaded := s.known.LoadOrStore(key, s.fresh())
+	key = strings.Clone(key) // it may be a piece of a request's buffer
+	k, loaded := s.known.LoadOrStore(key, &keyed[M]{key, s.fresh()})
 	if !loaded {
 		s.size.Add(1)
 	}
-	return m.(*M)
+	return k.(*keyed[M])
 }
 
 func (s *set[M]) each(do func(key string, m *M)) {
 	all := map[string]*M{}
-	s.known.Range(func(k, m any) bool {
-		all[k.(string)] = m.(*M)
+	s.known.Range(func(_, k any) bool {
+		entry := k.(*keyed[M])
+		all[entry.key] = entry.metric
 		return true
 	})
 	for _, key := range slices.Sorted(maps.Keys(all)) {

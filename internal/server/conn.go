@@ -72,10 +72,12 @@ func (c *conn) origin() proto.Origin {
 // Push implements state.Asker. It may be called under the state lock.
 func (c *conn) Push(frame []byte) {
 	c.stats.sent.Add(1)
-	c.server.metrics.packetsSent.Add(1)
-	c.server.metrics.responseBytes.Add(int64(len(frame)))
-	c.server.metrics.responses.Observe(int64(len(frame) - 4))
-	c.server.metrics.lastResponse.Store(int64(len(frame) - 4))
+	c.server.metrics.pushed(frame)
+	c.send(frame)
+}
+
+// send puts a frame into the outbox.
+func (c *conn) send(frame []byte) {
 	if !c.out.push(frame) {
 		// Closing does I/O, and the state lock may be held.
 		go c.close(reasonOutboxFull, "")
@@ -100,7 +102,6 @@ func (c *conn) pushEvent(e proto.WatcherEvent, zxid proto.Zxid) {
 	frame := proto.BeginFrame(make([]byte, 0, 48+len(e.Path)))
 	frame = proto.AppendReplyHeader(frame, proto.ReplyHeader{Xid: proto.XidNotification, Zxid: zxid})
 	frame = proto.EndFrame(proto.AppendWatcherEvent(frame, e), 0)
-	c.server.metrics.watchBytes.Add(int64(len(frame)))
 	c.Push(frame)
 }
 
@@ -155,10 +156,19 @@ func (c *conn) readFailed(err error) {
 		c.server.metrics.sessionlessExpired.Inc()
 		c.close(reasonSessionless, "")
 	case errors.Is(err, io.EOF):
-		c.close(reasonClientGone, "")
+		c.clientGone("")
 	default:
-		c.close(reasonClientGone, err.Error())
+		c.clientGone(err.Error())
 	}
+}
+
+// clientGone is the end of a connection from which nothing more can be read. If
+// it is being closed from here, that is why.
+func (c *conn) clientGone(detail string) {
+	if !c.Gone() {
+		c.server.metrics.dropped.Inc()
+	}
+	c.close(reasonClientGone, detail)
 }
 
 // close closes the socket at once. It may be called by any goroutine, but not
@@ -170,15 +180,18 @@ func (c *conn) close(r reason, detail string) {
 
 // closeBehind closes the socket once all that is in the outbox is written.
 func (c *conn) closeBehind(r reason) {
-	c.out.finish()
 	c.depart(r, "")
+	c.out.finish()
 }
 
 // depart takes the connection out of everything but its outbox: nothing that
-// waits is answered any more, and no watch is kept.
+// waits is answered any more, and no watch is kept. Who sees the socket close
+// finds the connection in no list and no count any more.
 func (c *conn) depart(r reason, detail string) {
 	c.closeOnce.Do(func() {
 		c.gone.Store(true)
+		c.server.conns.remove(c)
+		c.tell(handshakeRefused)
 		c.server.closings.record(r, c.remote.String(), c.SessionID().String(), detail)
 		for _, p := range c.queue.close() {
 			c.uncount(&p)
@@ -196,7 +209,10 @@ func (c *conn) firstFrame() bool {
 		return false
 	}
 	if w, ok := c.server.words.Word(head); ok {
+		c.stats.received.Add(1)
+		c.stats.asksWord.Store(true)
 		c.server.metrics.packetsReceived.Add(1)
+		c.server.metrics.bytesReceived.Add(int64(len(head)))
 		arg := make([]byte, w.ArgBytes())
 		if _, err := io.ReadFull(&c.reader, arg); err != nil {
 			c.readFailed(err)
@@ -217,6 +233,7 @@ func (c *conn) firstFrame() bool {
 	}
 	c.stats.received.Add(1)
 	c.server.metrics.packetsReceived.Add(1)
+	c.server.metrics.bytesReceived.Add(int64(prefixBytes + len(frame)))
 	return c.handshake(frame)
 }
 

@@ -84,6 +84,15 @@ func (c *conn) proposeSession(req *proto.ConnectRequest, timeoutMillis int32) bo
 	return c.server.node.Propose(c.id, t.Append(nil)) == nil
 }
 
+// tell wakes the handshake. It never blocks: what comes second finds the
+// connection closed, or nobody who waits.
+func (c *conn) tell(r handshakeResult) {
+	select {
+	case c.answered <- r:
+	default:
+	}
+}
+
 // sessionApplied is called by the goroutine that applies, under the state
 // lock, when this connection's create- or renew-session has been applied.
 func (c *conn) sessionApplied(h *proto.TxnHeader, o *state.Outcome) {
@@ -93,10 +102,10 @@ func (c *conn) sessionApplied(h *proto.TxnHeader, o *state.Outcome) {
 	case o.ZxidAhead:
 		// Apache closes without a word; the client then tries another server.
 		c.closeBehind(reasonZxidAhead)
-		c.answered <- handshakeRefused
+		c.tell(handshakeRefused)
 		return
 	case o.Result.Err == proto.ErrNodeExists:
-		c.answered <- handshakeIDTaken
+		c.tell(handshakeIDTaken)
 		return
 	}
 	resp := proto.ConnectResponse{Password: make([]byte, proto.PasswordLen), HasReadOnly: c.stats.hasReadOnly}
@@ -104,16 +113,23 @@ func (c *conn) sessionApplied(h *proto.TxnHeader, o *state.Outcome) {
 		resp.TimeoutMillis, resp.SessionID, resp.Password = o.Session.TimeoutMillis, h.Session, o.Session.Password
 		c.timeout.Store(resp.TimeoutMillis)
 		c.session.Store(int64(h.Session))
-		c.stats.replied(proto.OpCreateSession, 0, o.Zxid, c.server.clock.Monotonic(), 0)
+		if h.Type == proto.OpCreateSession {
+			now := c.server.clock.Monotonic()
+			latency := now - time.Duration(c.heard.Load())
+			c.stats.replied(h.Type, 0, o.Zxid, now, latency)
+			c.server.metrics.observe(h.Type, latency)
+		}
 	}
-	c.Push(proto.EndFrame(resp.Append(proto.BeginFrame(nil)), 0))
+	c.stats.sent.Add(1)
+	c.server.metrics.packetsSent.Add(1)
+	c.send(proto.EndFrame(resp.Append(proto.BeginFrame(nil)), 0))
 	if o.Session == nil {
 		c.server.markDirty(c)
 		c.closeBehind(reasonSessionUnknown)
-		c.answered <- handshakeRefused
+		c.tell(handshakeRefused)
 		return
 	}
-	c.answered <- handshakeDone
+	c.tell(handshakeDone)
 }
 
 // mintSession returns a fresh session id: the server id in the top byte, then

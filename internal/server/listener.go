@@ -138,6 +138,4 @@ func (s *Server) admit(nc net.Conn) {
 // forget is the end of a connection.
 func (s *Server) forget(c *conn) {
 	c.reader.release()
-	s.conns.remove(c)
-	s.metrics.dropped.Inc()
 }

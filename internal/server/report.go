@@ -89,7 +89,7 @@ func (r *report) Connections() []admin.Connection {
 
 func (c *conn) describe() admin.Connection {
 	a := admin.Connection{
-		Remote: c.remote, Reading: true, WritePending: c.out.waiting() > 0,
+		Remote: c.remote, Reading: !c.stats.asksWord.Load(), WritePending: c.out.waiting() > 0,
 		Outstanding: int64(c.queue.length()), PacketsReceived: c.stats.received.Load(), PacketsSent: c.stats.sent.Load(),
 		Session: c.SessionID(), Established: c.since, Timeout: time.Duration(c.timeout.Load()) * time.Millisecond,
 	}

@@ -148,6 +148,7 @@ func build(o Options) (*Server, error) {
 	s.duties = &duties{server: s}
 	s.hook = &hook{Server: s}
 	s.state = state.New(s.hook, watch.New(watch.NewMetrics(s.registry)))
+	s.state.CountTraffic(newTraffic(s.registry))
 	s.lastConn.Store(rand.Uint64() | 1)
 	s.lastSession.Store(firstSession(s.serverID, s.clock.Wall()))
 	s.words = admin.New(admin.Config{Allows: c.Words.Allows, Build: o.Build}, (*report)(s), s.registry)

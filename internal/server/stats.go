@@ -1,18 +1,23 @@
 package server
 
 import (
+	"encoding/binary"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/zooraft/zooraft/internal/metrics"
 	"github.com/zooraft/zooraft/internal/proto"
+	"github.com/zooraft/zooraft/internal/tree"
 )
 
 // connStats is what the words cons and stat tell of one connection.
 type connStats struct {
 	received atomic.Int64
 	sent     atomic.Int64
+	// asksWord tells that the connection began with a four-letter word: nothing
+	// more is read from it.
+	asksWord atomic.Bool
 	// hasReadOnly tells whether the connect request had the readOnly byte. It
 	// is written before the session is proposed and only read afterwards.
 	hasReadOnly bool
@@ -61,7 +66,7 @@ type serverMetrics struct {
 	packetsReceived atomic.Int64 // since the start or the last srst
 	packetsSent     atomic.Int64 // likewise
 	authFailed      atomic.Int64
-	lastResponse    atomic.Int64 // size of the last reply to a read with data; -1 when none
+	lastResponse    atomic.Int64 // size of the last reply or event; -1 when none
 
 	latency            *metrics.Summary
 	readLatency        *metrics.AdvancedSummary
@@ -69,9 +74,9 @@ type serverMetrics struct {
 	bytesReceived      *metrics.Counter
 	responseBytes      *metrics.Counter
 	watchBytes         *metrics.Counter
-	responses          *metrics.Summary // sizes of replies to reads with data
+	responses          *metrics.Summary // sizes of replies and events
 	closed             *metrics.CounterSet
-	dropped            *metrics.Counter
+	dropped            *metrics.Counter // by the client
 	closedNotServing   *metrics.Counter
 	connectionRejected *metrics.Counter
 	connectionRequests *metrics.Counter
@@ -94,10 +99,10 @@ func newServerMetrics(r *metrics.Registry) *serverMetrics {
 		readLatency:        r.AdvancedSummary("readlatency", "Milliseconds from receipt to reply of a read."),
 		updateLatency:      r.AdvancedSummary("updatelatency", "Milliseconds from receipt to reply of a write."),
 		bytesReceived:      r.Counter("bytes_received_count", "Bytes received from clients, length prefixes included."),
-		responseBytes:      r.Counter("response_bytes", "Bytes of replies, with headers and length prefixes."),
-		watchBytes:         r.Counter("watch_bytes", "Bytes of watch notifications sent."),
+		responseBytes:      r.Counter("response_bytes", "Bytes of replies but those to pings, without length prefixes."),
+		watchBytes:         r.Counter("watch_bytes", "Bytes of watch notifications, without length prefixes."),
 		closed:             r.CounterSet("connection_closed", "Connections that the server closed, by reason."),
-		dropped:            r.Counter("connection_drop_count", "Client connections closed, by whichever side."),
+		dropped:            r.Counter("connection_drop_count", "Client connections that ended because nothing more could be read from them."),
 		closedNotServing:   r.Counter("cnxn_closed_without_zk_server_running", "Connections closed because the server was not serving."),
 		connectionRejected: r.Counter("connection_rejected", "Connections refused by a limit on connections."),
 		connectionRequests: r.Counter("connection_request_count", "Connect requests accepted for judgement."),
@@ -116,13 +121,57 @@ func newServerMetrics(r *metrics.Registry) *serverMetrics {
 	return m
 }
 
-// observe notes the latency of one answered request.
+// prefixBytes is the length prefix of a frame.
+const prefixBytes = 4
+
+// pushed notes a reply or event that goes into an outbox: its size in bytes is
+// that of the frame without the length prefix. Apache leaves replies to pings
+// out of the bytes of replies, and so do we.
+func (m *serverMetrics) pushed(frame []byte) {
+	size := int64(len(frame) - prefixBytes)
+	m.packetsSent.Add(1)
+	m.responses.Observe(size)
+	m.lastResponse.Store(size)
+	switch int32(binary.BigEndian.Uint32(frame[prefixBytes:])) {
+	case proto.XidNotification:
+		m.watchBytes.Add(size)
+	case proto.XidPing:
+	default:
+		m.responseBytes.Add(size)
+	}
+}
+
+// traffic counts bytes by namespace, the first component of a path.
+type traffic struct {
+	reads, writes *metrics.SummarySet
+}
+
+func newTraffic(r *metrics.Registry) *traffic {
+	return &traffic{
+		reads:  r.SummarySet("read_per_namespace", "Bytes of path, data and Stat of reads, by first path component."),
+		writes: r.SummarySet("write_per_namespace", "Bytes of path and data of writes, by first path component."),
+	}
+}
+
+// Read implements state.Traffic.
+func (t *traffic) Read(path string, bytes int) { count(t.reads, path, bytes) }
+
+// Wrote implements state.Traffic.
+func (t *traffic) Wrote(path string, bytes int) { count(t.writes, path, bytes) }
+
+func count(set *metrics.SummarySet, path string, bytes int) {
+	if namespace := tree.Namespace(path); namespace != "" {
+		set.Key(namespace).Observe(int64(bytes))
+	}
+}
+
+// observe notes the latency of one answered request. Pings and syncs, which
+// take no zxid, are reads here, as on Apache.
 func (m *serverMetrics) observe(op proto.OpCode, latency time.Duration) {
 	ms := latency.Milliseconds()
 	m.latency.Observe(ms)
 	switch {
-	case op == proto.OpPing:
-	case op.IsWrite():
+	case op.IsWrite() && op != proto.OpSync:
 		m.updateLatency.Observe(ms)
 	default:
 		m.readLatency.Observe(ms)

@@ -109,6 +109,9 @@ func (m *Machine) fire(zxid proto.Zxid) {
 	for i := range m.changes {
 		c := &m.changes[i]
 		m.watches.Fire(watch.Trigger{Type: c.Type, Path: c.Path, ACL: c.ACL}, zxid)
+		if m.traffic != nil && c.Type != proto.EventNodeChildrenChanged {
+			m.traffic.Wrote(c.Path, len(c.Path)+c.DataLength)
+		}
 		*c = tree.Change{}
 	}
 	if m.changes = m.changes[:0]; cap(m.changes) > changesKept {

@@ -121,7 +121,18 @@ func (q *query) exists(dst []byte) ([]byte, proto.ErrCode) {
 	if err != proto.ErrOK {
 		return dst, err
 	}
+	q.count(r.Path, 0)
 	return proto.AppendStat(dst, &stat), proto.ErrOK
+}
+
+// statOverhead is what Apache counts for the Stat of each read: 68 bytes.
+const statOverhead = 68
+
+// count tells the bytes of one successful read of a node.
+func (q *query) count(path string, bytes int) {
+	if q.m.traffic != nil {
+		q.m.traffic.Read(path, len(path)+bytes+statOverhead)
+	}
 }
 
 func (q *query) getData(dst []byte) ([]byte, proto.ErrCode) {
@@ -140,6 +151,7 @@ func (q *query) appendData(dst []byte, r proto.PathWatch) ([]byte, proto.ErrCode
 	if r.Watch {
 		q.m.watches.AddData(r.Path, q.a)
 	}
+	q.count(r.Path, len(data))
 	return proto.AppendStat(proto.AppendBuffer(dst, data), &stat), proto.ErrOK
 }
 
@@ -160,9 +172,12 @@ func (q *query) appendChildren(dst []byte, r proto.PathWatch, withStat bool) ([]
 		q.m.watches.AddChild(r.Path, q.a)
 	}
 	dst = proto.AppendInt(dst, int32(kids.Len()))
+	names := 0
 	for name := range kids.All() {
 		dst = proto.AppendString(dst, name)
+		names += len(name)
 	}
+	q.count(r.Path, names)
 	if withStat {
 		dst = proto.AppendStat(dst, &stat)
 	}

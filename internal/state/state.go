@@ -57,6 +57,19 @@ type Hook interface {
 	Reset()
 }
 
+// Traffic counts the bytes of reads and writes by path, as mntr shows them by
+// namespace. Its methods are called under the state lock, Read by many
+// goroutines at once; they must neither block nor call the Machine, nor keep
+// the path, which may be a piece of a request's buffer.
+type Traffic interface {
+	Read(path string, bytes int)
+	Wrote(path string, bytes int)
+}
+
+// CountTraffic has reads and writes counted. It must be called before the
+// first of them.
+func (m *Machine) CountTraffic(t Traffic) { m.traffic = t }
+
 // digestEvery is how many zxids lie between two digests kept for the
 // four-letter word hash, and digestsKept how many are kept (Apache's).
 const (
@@ -74,6 +87,7 @@ type DigestAt struct {
 type Machine struct {
 	hook    Hook
 	watches *watch.Manager
+	traffic Traffic // nil if nobody counts
 
 	mu       sync.RWMutex
 	zxid     proto.Zxid // last one taken, or (epoch, 0) after an epoch began

@@ -48,7 +48,7 @@ func (t *Tree) create(txn *Txn, p *plan, changes []Change) (proto.Stat, []Change
 	t.quotaCreated(p.path)
 	t.addUsage(p.path, int64(len(p.data)), 1)
 	return st, append(changes,
-		Change{Type: proto.EventNodeCreated, Path: p.path, Zxid: txn.Zxid, ACL: t.at(i).acl.acl},
+		Change{Type: proto.EventNodeCreated, Path: p.path, Zxid: txn.Zxid, ACL: t.at(i).acl.acl, DataLength: len(p.data)},
 		Change{Type: proto.EventNodeChildrenChanged, Path: parentPath, Zxid: txn.Zxid, ACL: t.at(p.parent).acl.acl})
 }
 
@@ -78,7 +78,8 @@ func (t *Tree) setData(txn *Txn, p *plan, changes []Change) (proto.Stat, []Chang
 	t.seal(n, p.path)
 	st, acl := t.stat(n), n.acl.acl
 	t.addUsage(p.path, int64(len(p.data)-old), 0)
-	return st, append(changes, Change{Type: proto.EventNodeDataChanged, Path: p.path, Zxid: txn.Zxid, ACL: acl})
+	return st, append(changes,
+		Change{Type: proto.EventNodeDataChanged, Path: p.path, Zxid: txn.Zxid, ACL: acl, DataLength: len(p.data)})
 }
 
 func (t *Tree) setACL(p *plan) proto.Stat {

@@ -145,8 +145,8 @@ func (d *twinDo) may(path string, perm int32) bool {
 	return false
 }
 
-func (d *twinDo) event(t proto.EventType, path string) {
-	d.changes = append(d.changes, Change{Type: t, Path: path, Zxid: d.txn.Zxid, ACL: d.nodes[path].acl})
+func (d *twinDo) event(t proto.EventType, path string, written int) {
+	d.changes = append(d.changes, Change{Type: t, Path: path, Zxid: d.txn.Zxid, ACL: d.nodes[path].acl, DataLength: written})
 }
 
 // fix knows the schemes that the random histories use.
@@ -263,8 +263,8 @@ func (d *twinDo) create(op proto.OpCode, r proto.CreateRequest) (Result, proto.E
 		d.recount(path)
 	}
 	d.book(path, len(r.Data), 1)
-	d.event(proto.EventNodeCreated, path)
-	d.event(proto.EventNodeChildrenChanged, parentPath)
+	d.event(proto.EventNodeCreated, path, len(r.Data))
+	d.event(proto.EventNodeChildrenChanged, parentPath, 0)
 	return res, proto.ErrOK
 }
 
@@ -295,12 +295,12 @@ func (d *twinDo) delete(path string, version int32) (Result, proto.ErrCode) {
 
 func (d *twinDo) remove(path string) {
 	n, parentPath := d.nodes[path], twinParent(path)
-	d.event(proto.EventNodeDeleted, path)
+	d.event(proto.EventNodeDeleted, path, 0)
 	delete(d.nodes, path)
 	parent := d.nodes[parentPath]
 	parent.st.Pzxid = d.txn.Zxid
 	d.nodes[parentPath] = parent
-	d.event(proto.EventNodeChildrenChanged, parentPath)
+	d.event(proto.EventNodeChildrenChanged, parentPath, 0)
 	d.book(path, -len(n.data), -1)
 }
 
@@ -325,7 +325,7 @@ func (d *twinDo) set(path string, data []byte, version int32) (Result, proto.Err
 	d.nodes[path] = n
 	res := Result{Type: proto.OpSetData, Path: path, Stat: d.stat(path)}
 	d.book(path, grown, 0)
-	d.event(proto.EventNodeDataChanged, path)
+	d.event(proto.EventNodeDataChanged, path, len(data))
 	return res, proto.ErrOK
 }
 

@@ -306,12 +306,12 @@ func (t *table) forget(w Watcher) {
 	delete(t.byWatcher, w)
 }
 
-// fire notifies the watchers of one trigger. If told is not nil, those in it
-// are passed over (though their one-shot watches are spent all the same) and
-// those notified are added.
+// fire notifies the watchers of one trigger and returns how many it has. If
+// told is not nil, those in it are passed over (though they count, and their
+// one-shot watches are spent all the same) and those notified are added.
 func (t *table) fire(tr *Trigger, zxid proto.Zxid, told map[Watcher]struct{}) int {
 	e := proto.WatcherEvent{Type: tr.Type, State: proto.StateSyncConnected, Path: tr.Path}
-	n := 0
+	n := len(t.byPath[tr.Path])
 	seen := told
 	if seen == nil && t.recursive > 0 {
 		seen = make(map[Watcher]struct{})
@@ -323,7 +323,6 @@ func (t *table) fire(tr *Trigger, zxid proto.Zxid, told map[Watcher]struct{}) in
 			}
 			seen[w] = struct{}{}
 		}
-		n++
 		w.Notify(e, zxid, tr.ACL)
 	}
 	if set := t.byPath[tr.Path]; set != nil {
@@ -345,7 +344,8 @@ func (t *table) fire(tr *Trigger, zxid proto.Zxid, told map[Watcher]struct{}) in
 			path = proto.PathRoot
 		}
 		for w, mode := range t.byPath[path] {
-			if mode&Recursive != 0 {
+			if _, dup := seen[w]; mode&Recursive != 0 && !dup {
+				n++
 				notify(w)
 			}
 		}

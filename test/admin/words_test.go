@@ -2,6 +2,7 @@ package admin
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -56,10 +57,45 @@ func differences(want, got []observation) []string {
 
 func TestWordsSayWhatApacheSays(t *testing.T) {
 	options := allWords()
-	apache := perform(t, peer.StartApache(t, options))
+	apache := withoutSpentWatchers(perform(t, peer.StartApache(t, options)))
 	for _, difference := range differences(apache, perform(t, peer.StartZooraft(t, options))) {
 		t.Error(difference)
 	}
+}
+
+// withoutSpentWatchers is the row wchs-live-watchers of docs/compatibility.md:
+// Apache goes on listing and counting a connection whose data watches have all
+// fired. It takes such sessions out of wchc, and their number out of the wchs
+// of the same look.
+func withoutSpentWatchers(seen []observation) []observation {
+	spent := map[string]int{} // by look
+	for i, o := range seen {
+		at, word, _ := strings.Cut(o.at, ": ")
+		if word != "wchc" {
+			continue
+		}
+		var kept []string
+		lines := strings.Split(o.text, "\n")
+		for j, line := range lines {
+			if strings.HasPrefix(line, "<") && (j+1 == len(lines) || !strings.HasPrefix(lines[j+1], "\t")) {
+				spent[at]++
+				continue
+			}
+			kept = append(kept, line)
+		}
+		seen[i].text = strings.Join(kept, "\n")
+	}
+	for i, o := range seen {
+		at, word, _ := strings.Cut(o.at, ": ")
+		if n := spent[at]; word == "wchs" && n > 0 {
+			count, rest, _ := strings.Cut(o.text, " ")
+			connections, err := strconv.Atoi(count)
+			if err == nil {
+				seen[i].text = fmt.Sprintf("%d %s", connections-n, rest)
+			}
+		}
+	}
+	return seen
 }
 
 // A comparison that finds nothing proves something only if it finds planted
