@@ -1,0 +1,148 @@
+package clients
+
+import (
+	"fmt"
+	"io"
+	"sort"
+	"strings"
+	"time"
+)
+
+// Status is what became of one test of a suite on one server.
+type Status int
+
+const (
+	// Passed at the first or second try.
+	Passed Status = iota
+	// Failed at both tries.
+	Failed
+	// Skipped by the suite itself, for example for want of an optional library.
+	Skipped
+	// Waiting for an issue that has not been built yet; Detail says which need.
+	Waiting
+)
+
+// Needs that make a test wait. Each is the subject of a later issue.
+const (
+	NeedsSASL    = "SASL"
+	NeedsTLS     = "TLS"
+	NeedsServers = "several servers"
+)
+
+// Result is one test's outcome.
+type Result struct {
+	Status Status
+	// Detail is the failure's text, or the need a test waits for.
+	Detail string
+	// SecondTry says that the first try failed.
+	SecondTry bool
+}
+
+// Report is one suite's run on one server.
+type Report struct {
+	Suite, Server string
+	Tests         map[string]Result
+	Elapsed       time.Duration
+}
+
+// count returns the number of tests with a status.
+func (r *Report) count(status Status) int {
+	n := 0
+	for _, result := range r.Tests {
+		if result.Status == status {
+			n++
+		}
+	}
+	return n
+}
+
+// ran is the number of tests that reached a verdict.
+func (r *Report) ran() int { return r.count(Passed) + r.count(Failed) }
+
+func (r *Report) secondTries() int {
+	n := 0
+	for _, result := range r.Tests {
+		if result.SecondTry && result.Status == Passed {
+			n++
+		}
+	}
+	return n
+}
+
+// names returns the tests with a status, sorted.
+func (r *Report) names(status Status) []string {
+	var names []string
+	for name, result := range r.Tests {
+		if result.Status == status {
+			names = append(names, name)
+		}
+	}
+	sort.Strings(names)
+	return names
+}
+
+// shareWaiting makes a test that waits on the real server wait on ours: some
+// needs show only when the real server is asked (see kazoo_test.go). Never the
+// other way round: zooraft cannot excuse itself.
+func shareWaiting(apache, ours *Report) {
+	for name, result := range apache.Tests {
+		if _, both := ours.Tests[name]; both && result.Status == Waiting {
+			ours.Tests[name] = result
+		}
+	}
+}
+
+// differences lists in words where ours falls short of apache.
+func differences(apache, ours *Report) []string {
+	var found []string
+	if apache.ran() == 0 {
+		found = append(found, "no test ran on apache")
+	}
+	for name, want := range apache.Tests {
+		have, there := ours.Tests[name]
+		switch {
+		case want.Status == Passed && !there:
+			found = append(found, fmt.Sprintf("%s: passed on apache, did not run on %s", name, ours.Server))
+		case want.Status == Passed && have.Status != Passed:
+			found = append(found, fmt.Sprintf("%s: passed on apache, on %s: %s", name, ours.Server, have.Detail))
+		}
+	}
+	sort.Strings(found)
+	if ours.ran() < apache.ran() {
+		found = append(found, fmt.Sprintf("%d tests ran on apache and only %d on %s",
+			apache.ran(), ours.ran(), ours.Server))
+	}
+	return found
+}
+
+// writeTable writes one line for each report, then what waits and what fails
+// on Apache itself.
+func writeTable(w io.Writer, reports []*Report) {
+	sort.SliceStable(reports, func(i, j int) bool {
+		a, b := reports[i], reports[j]
+		return a.Suite < b.Suite || a.Suite == b.Suite && a.Server < b.Server
+	})
+	const row = "%-24s %-8s %5v %6v %6v %7v %7v %10v %7v\n"
+	fmt.Fprintf(w, row, "suite", "server", "run", "passed", "failed", "waiting", "skipped", "second try", "seconds")
+	for _, r := range reports {
+		fmt.Fprintf(w, row, r.Suite, r.Server, r.ran(), r.count(Passed), r.count(Failed),
+			r.count(Waiting), r.count(Skipped), r.secondTries(), int(r.Elapsed.Seconds()+0.5))
+	}
+	for _, r := range reports {
+		waiting := map[string]int{}
+		for _, name := range r.names(Waiting) {
+			waiting[r.Tests[name].Detail]++
+		}
+		var needs []string
+		for need, n := range waiting {
+			needs = append(needs, fmt.Sprintf("%d for %s", n, need))
+		}
+		sort.Strings(needs)
+		if len(needs) > 0 && r.Server == "apache" {
+			fmt.Fprintf(w, "%s: waiting %s\n", r.Suite, strings.Join(needs, ", "))
+		}
+		if failed := r.names(Failed); len(failed) > 0 {
+			fmt.Fprintf(w, "%s: failing on %s: %s\n", r.Suite, r.Server, strings.Join(failed, ", "))
+		}
+	}
+}
