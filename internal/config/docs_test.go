@@ -72,7 +72,7 @@ Flags of ` + "`serve`" + ` win over all of this: ` + "`--listen host:port`" + ` 
 
 Without any file ` + "`zooraft serve`" + ` listens on 127.0.0.1:2181, keeps its data in
 ./zooraft-data, uses a tick of 2000 ms, answers every four-letter word that changes
-nothing, allows TTL nodes, and binds the HTTP admin server to 127.0.0.1.
+nothing, and allows TTL nodes.
 
 `
 

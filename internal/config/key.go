@@ -53,6 +53,9 @@ type key struct {
 	note string
 	// asks reports whether a value asks for the protection; nil means any does.
 	asks func(raw string) bool
+	// missed reports whether someone who gave a value of a setting without effect
+	// would miss it, so that a warning says that it has none; nil means no.
+	missed func(raw string) bool
 	// set puts a value into the configuration, or returns why it is impossible,
 	// or a fallback when Apache goes on with another value. nil accepts all.
 	set func(c *Config, raw string) error
@@ -77,6 +80,16 @@ type fallback struct{ text string }
 func (f fallback) Error() string { return f.text }
 
 func fallbackf(format string, args ...any) error { return fallback{fmt.Sprintf(format, args...)} }
+
+// idle marks a setting that is kept and that nothing reads, with the reason;
+// missed as in key.
+func (k key) idle(note string, missed func(raw string) bool) key {
+	k.effect, k.note, k.missed = NoEffect, note, missed
+	return k
+}
+
+// isTrue is Java's Boolean.parseBoolean.
+func isTrue(raw string) bool { return strings.EqualFold(raw, "true") }
 
 // in returns a copy of k that can be given in place p.
 func (k key) in(p place) key { k.place = p; return k }

@@ -99,7 +99,6 @@ func ensembleKeys(note string) []key {
 		strictInt("syncLimit", note, func(c *Config) *int { return &c.Ensemble.SyncLimit }),
 		strictBool("quorumListenOnAllIPs", note, func(c *Config) *bool { return &c.Ensemble.ListenOnAllIPs }),
 		strictBool("syncEnabled", note, func(c *Config) *bool { return &c.Ensemble.SyncEnabled }),
-		strictBool("reconfigEnabled", note, func(c *Config) *bool { return &c.Ensemble.ReconfigEnabled }),
 		strictBool("multiAddress.enabled", note, func(c *Config) *bool { return &c.Ensemble.MultiAddress }).in(inBoth),
 		{
 			name: "peerType", note: note,

@@ -42,6 +42,8 @@ func parserKeys() []key {
 		snapRetain,
 		strictBool("standaloneEnabled", "Makes one server line a server alone.",
 			func(c *Config) *bool { return &c.Ensemble.StandaloneEnabled }),
+		strictBool("reconfigEnabled", "Decides which error a server alone gives to reconfig.",
+			func(c *Config) *bool { return &c.Ensemble.ReconfigEnabled }),
 		text("dynamicConfigFile", "File that holds the server lines.",
 			func(c *Config) *string { return &c.Ensemble.DynamicFile }),
 		memberLines("server.*", "Membership. One line runs a server alone; its client port counts. "+
@@ -86,11 +88,10 @@ func memberLines(name, note string) key {
 // provider, which stops the start when a number cannot be read; with another
 // provider they mean nothing.
 func metricsKeys() []key {
-	port := strictInt("metricsProvider.httpPort", "Port of the Prometheus endpoint.",
+	port := strictInt("metricsProvider.httpPort", "",
 		func(c *Config) *int { return &c.Metrics.Port })
 	export := key{
 		name: "metricsProvider.exportJvmInfo", effect: Applied,
-		note: "Adds metrics of the process; here those of the Go runtime instead of the JVM's.",
 		set: func(c *Config, raw string) error {
 			c.Metrics.ExportProcess = strings.EqualFold(raw, "true")
 			return nil
@@ -102,11 +103,14 @@ func metricsKeys() []key {
 			return "false"
 		},
 	}
-	return []key{
-		text("metricsProvider.className", "PrometheusMetricsProvider starts the Prometheus endpoint.",
-			func(c *Config) *string { return &c.Metrics.Provider }),
-		text("metricsProvider.httpHost", "Address of the Prometheus endpoint.",
-			func(c *Config) *string { return &c.Metrics.Host }),
+	keys := []key{
+		text("metricsProvider.className", "", func(c *Config) *string { return &c.Metrics.Provider }),
+		text("metricsProvider.httpHost", "", func(c *Config) *string { return &c.Metrics.Host }),
 		port, export,
 	}
+	for i := range keys {
+		keys[i] = keys[i].idle("The Prometheus endpoint is not in this version; the word mntr shows the metrics.",
+			func(raw string) bool { return raw == prometheusProvider })
+	}
+	return keys
 }

@@ -34,8 +34,7 @@ func limitKeys() []key {
 		return err
 	}
 	frame.unit = "bytes"
-	slack := looseInt("jute.maxbuffer.extrasize",
-		"Added to jute.maxbuffer for one string or buffer. Default: jute.maxbuffer.",
+	slack := looseInt("jute.maxbuffer.extrasize", "",
 		func(c *Config) *int { return &c.Limits.FrameSlack }).atLeast(minFrameSlack, "1024")
 	slack.unit = "bytes"
 	large := looseInt("largeRequestMaxBytes", "Bound for the sum of large requests in work.",
@@ -53,7 +52,7 @@ func limitKeys() []key {
 	}
 	return []key{
 		frame.named("jute.maxbuffer").in(byDefine),
-		slack,
+		slack.idle("The limit of the whole request is always reached first.", nil),
 		looseInt("globalOutstandingLimit", "Requests in work above which busy connections are not read.",
 			func(c *Config) *int { return &c.Limits.GlobalOutstanding }),
 		large, threshold,
@@ -86,7 +85,6 @@ func wordsKey() key {
 func storageKeys() []key {
 	compression := key{
 		name: "snapshot.compression.method", effect: Applied, place: inBoth,
-		note: "gz, snappy, or empty for none.",
 		set: func(c *Config, raw string) error {
 			switch method := strings.ToLower(raw); method {
 			case "", "gz", "snappy":
@@ -103,13 +101,16 @@ func storageKeys() []key {
 		looseKilobytes("snapSizeLimitInKb", "The same by growth of the log; 0 or less turns it off.",
 			func(c *Config) *int64 { return &c.Storage.SnapSizeLimit }),
 		preAllocKey(),
-		looseMillis("fsync.warningthresholdms", "A slower sync of the log is logged.", 64,
-			func(c *Config) *time.Duration { return &c.Storage.FsyncWarningThreshold }),
-		compression,
-		looseBool("serializeLastProcessedZxid.enabled", "Writes the last zxid behind a snapshot.",
-			func(c *Config) *bool { return &c.Storage.LastZxidInSnapshot }),
-		looseBool("digest.enabled", "Keeps a digest of the tree and writes it into snapshots.",
-			func(c *Config) *bool { return &c.Storage.Digest }),
+		looseMillis("fsync.warningthresholdms", "", 64,
+			func(c *Config) *time.Duration { return &c.Storage.FsyncWarningThreshold }).
+			idle("Slow syncs are not logged in this version.", nil),
+		compression.idle("Snapshots are not compressed in this version.", func(raw string) bool {
+			return strings.EqualFold(raw, "gz") || strings.EqualFold(raw, "snappy")
+		}),
+		looseBool("serializeLastProcessedZxid.enabled", "", func(c *Config) *bool { return &c.Storage.LastZxidInSnapshot }).
+			idle("The last zxid always stands behind a snapshot.", nil),
+		looseBool("digest.enabled", "", func(c *Config) *bool { return &c.Storage.Digest }).
+			idle("A digest of the tree is always kept and written into snapshots.", nil),
 		looseBool("datadir.autocreate", "Makes missing data directories.",
 			func(c *Config) *bool { return &c.Storage.AutoCreate }),
 	}
@@ -186,11 +187,11 @@ func securityKeys() []key {
 	}
 }
 
+// adminKeys configure the HTTP admin server.
 func adminKeys() []key {
 	enabled := key{
-		name: "admin.enableServer", effect: Applied, place: inBoth,
-		note: "Starts the HTTP admin server; only false turns it off.",
-		set:  func(c *Config, raw string) error { c.Admin.Enabled = raw != "false"; return nil },
+		name: "admin.enableServer", place: inBoth,
+		set: func(c *Config, raw string) error { c.Admin.Enabled = raw != "false"; return nil },
 		show: func(c *Config) string {
 			if c.Admin.Enabled {
 				return "true"
@@ -198,32 +199,32 @@ func adminKeys() []key {
 			return "false"
 		},
 	}
-	interval := strictMillis("admin.rateLimiterIntervalInMS", "Least time between two snapshots or restores by command.",
-		func(c *Config) *time.Duration { return &c.Admin.RateLimiterInterval }).in(inBoth)
-	return []key{
+	keys := []key{
 		enabled,
-		text("admin.serverAddress", "Address of the HTTP admin server.",
-			func(c *Config) *string { return &c.Admin.Host }).in(inBoth),
-		looseInt("admin.serverPort", "Port of the HTTP admin server; 0 takes a free one.",
-			func(c *Config) *int { return &c.Admin.Port }),
-		text("admin.commandURL", "Path that the commands are below.",
-			func(c *Config) *string { return &c.Admin.CommandURL }).in(inBoth),
-		looseMillis("admin.idleTimeout", "Closes an idle HTTP connection.", 32,
-			func(c *Config) *time.Duration { return &c.Admin.IdleTimeout }),
-		looseBool("admin.snapshot.enabled", "Allows the snapshot command.",
-			func(c *Config) *bool { return &c.Admin.Snapshot }),
-		looseBool("admin.restore.enabled", "Allows the restore command.",
-			func(c *Config) *bool { return &c.Admin.Restore }),
-		interval,
+		text("admin.serverAddress", "", func(c *Config) *string { return &c.Admin.Host }).in(inBoth),
+		looseInt("admin.serverPort", "", func(c *Config) *int { return &c.Admin.Port }),
+		text("admin.commandURL", "", func(c *Config) *string { return &c.Admin.CommandURL }).in(inBoth),
+		looseMillis("admin.idleTimeout", "", 32, func(c *Config) *time.Duration { return &c.Admin.IdleTimeout }),
+		looseBool("admin.snapshot.enabled", "", func(c *Config) *bool { return &c.Admin.Snapshot }),
+		looseBool("admin.restore.enabled", "", func(c *Config) *bool { return &c.Admin.Restore }),
+		strictMillis("admin.rateLimiterIntervalInMS", "",
+			func(c *Config) *time.Duration { return &c.Admin.RateLimiterInterval }).in(inBoth),
 	}
+	for i, k := range keys {
+		keys[i] = k.idle("The HTTP admin server is not in this version.",
+			func(raw string) bool {
+				return k.name == "admin.serverPort" || k.name == "admin.enableServer" && raw != "false"
+			})
+	}
+	return keys
 }
 
 func nodeKeys() []key {
 	return []key{
 		looseBool("extendedTypesEnabled", "Allows TTL nodes.",
 			func(c *Config) *bool { return &c.Containers.ExtendedTypes }),
-		looseBool("emulate353TTLNodes", "Marks TTL nodes as Apache 3.5.3 did.",
-			func(c *Config) *bool { return &c.Containers.Emulate353TTL }),
+		looseBool("emulate353TTLNodes", "", func(c *Config) *bool { return &c.Containers.Emulate353TTL }).
+			idle("TTL nodes are always marked as since Apache 3.5.4.", isTrue),
 		looseMillis("znode.container.checkIntervalMs", "Time between two rounds of reaping.", 32,
 			func(c *Config) *time.Duration { return &c.Containers.CheckInterval }).
 			named("znode.container.checkIntervalMs").in(byDefine),

@@ -1,12 +1,9 @@
 package config
 
-import "strings"
-
 // refusedKeys ask for protection that this version does not have. Starting
 // without it would leave a server open that its operator believes closed, so
 // the start stops unless --allow-unprotected is given.
 func refusedKeys() []key {
-	isTrue := func(raw string) bool { return strings.EqualFold(raw, "true") }
 	notZero := func(raw string) bool { return trim(raw) != "" && raw != "0" }
 	strict := func(_ *Config, raw string) error { _, err := parseStrictBool(raw); return err }
 	number := func(_ *Config, raw string) error { _, err := parseInt(raw); return err }

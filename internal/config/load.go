@@ -278,6 +278,9 @@ func (l *loader) apply() {
 	for _, k := range table() {
 		for _, s := range l.given(k) {
 			l.sources[s.name] = s
+			if k.missed != nil && k.missed(s.value) {
+				l.warn(s, "has no effect. %s", strings.TrimSuffix(k.note, "."))
+			}
 			if k.set == nil {
 				continue
 			}

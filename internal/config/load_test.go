@@ -83,8 +83,8 @@ metricsProvider.httpPort=0
 	if got, want := dump(c), dump(want); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	if len(report.Warnings) != 1 || report.Warnings[0].Key != "jute.maxbuffer.extrasize" {
-		t.Errorf("warnings %v, want one about the floor of extrasize", report.Warnings)
+	if len(report.Warnings) != 2 || report.Warnings[0].Key != "jute.maxbuffer.extrasize" || report.Warnings[1].Key != "metricsProvider.className" {
+		t.Errorf("warnings %v, want one about the floor of extrasize and one about Prometheus", report.Warnings)
 	}
 	if c.Properties["zookeeper.snapCount"] != "0x100" || c.Properties["jute.maxbuffer"] != "0x1000" {
 		t.Errorf("properties %v", c.Properties)
@@ -107,6 +107,9 @@ func TestWhatDoesNotStopTheStartIsAWarningThatNamesTheKey(t *testing.T) {
 		{"skipACL=true", "skipACL=true", "skipACL", "only yes counts"},
 		{"too few snapshots to keep", "autopurge.snapRetainCount=1", "autopurge.snapRetainCount", "becomes 3"},
 		{"an unknown four-letter word", "4lw.commands.whitelist=ruok,abcd", "4lw.commands.whitelist", "abcd: no such word"},
+		{"a compression that is not there", "snapshot.compression.method=GZ", "snapshot.compression.method", "has no effect"},
+		{"an admin server that is not there", "admin.serverPort=9090", "admin.serverPort", "not in this version"},
+		{"an endpoint that is not there", "metricsProvider.className=" + prometheusProvider, "metricsProvider.className", "not in this version"},
 		{"an unknown compression", "snapshot.compression.method=zip", "snapshot.compression.method", "not compressed"},
 	}
 	for _, test := range tests {
