@@ -143,6 +143,13 @@ func (s *Server) Start(tb testing.TB) {
 	}
 }
 
+// Launch starts the process, which must not be running, and does not wait:
+// for a start that may be refused.
+func (s *Server) Launch(tb testing.TB) {
+	tb.Helper()
+	s.spawn(tb)
+}
+
 func portTaken(log string) bool {
 	l := strings.ToLower(log)
 	return strings.Contains(l, "address already in use") || strings.Contains(l, "bindexception")

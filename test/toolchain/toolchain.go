@@ -7,6 +7,7 @@ package toolchain
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -41,9 +42,15 @@ func Need(t testing.TB, programs ...string) {
 			missing = append(missing, program)
 		}
 	}
-	if len(missing) == 0 {
-		return
+	if len(missing) > 0 {
+		Lacks(t, missing...)
 	}
+}
+
+// Lacks skips the calling suite for want of what is named, which is no program
+// on PATH, as Need does.
+func Lacks(t testing.TB, missing ...string) {
+	t.Helper()
 	if os.Getenv("CI") == "true" {
 		t.Fatalf("%s%s (CI=true allows no skip)", SkipPrefix, strings.Join(missing, ", "))
 	}
@@ -105,6 +112,18 @@ func Run(t testing.TB, dir string, env []string, program string, args ...string)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%s %s: %v\n%s", program, strings.Join(args, " "), err, Tail(string(out), 60))
+	}
+	return string(out)
+}
+
+// Output runs a program and returns what it printed on both streams, whatever
+// its exit code.
+func Output(t testing.TB, program string, args ...string) string {
+	t.Helper()
+	out, err := exec.Command(program, args...).CombinedOutput()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatalf("%s: %v", program, err)
 	}
 	return string(out)
 }
