@@ -1,0 +1,195 @@
+package cases
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/zooraft/zooraft/internal/proto"
+	"github.com/zooraft/zooraft/test/peer"
+)
+
+// snapshots lists the finished snapshots of a server, oldest first.
+func snapshots(t *testing.T, s *peer.Server) []string {
+	t.Helper()
+	entries, err := os.ReadDir(filepath.Join(s.DataDir, "zooraft", "snapshots"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, e := range entries {
+		if !strings.Contains(e.Name(), ".tmp") && !strings.Contains(e.Name(), ".bad") {
+			all = append(all, filepath.Join(s.DataDir, "zooraft", "snapshots", e.Name()))
+		}
+	}
+	return all
+}
+
+// fillSnapshots writes until the server has taken n further snapshots. The
+// server must have a small snapCount.
+func fillSnapshots(t *testing.T, s *peer.Server, c *session, n int) {
+	t.Helper()
+	known := map[string]bool{}
+	for _, name := range snapshots(t, s) {
+		known[name] = true
+	}
+	filler := c.top()
+	fresh := 0
+	c.until("a snapshot", func() bool {
+		for range 20 {
+			c.set(filler, []byte("filler"))
+		}
+		for _, name := range snapshots(t, s) {
+			if !known[name] {
+				known[name] = true
+				fresh++
+			}
+		}
+		return fresh >= n
+	})
+}
+
+// sizeOf is what a folder takes, in bytes of its files' blocks.
+func sizeOf(t *testing.T, folder string) int64 {
+	t.Helper()
+	var sum int64
+	err := filepath.WalkDir(folder, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || !e.Type().IsRegular() {
+			return err
+		}
+		info, err := e.Info()
+		if err == nil {
+			sum += info.Size()
+		}
+		return nil // a file may be removed while we look
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sum
+}
+
+// Case 56: a burst of log goes away again once snapshots cover it.
+func TestTheLogGivesDiskSpaceBackAfterABurst(t *testing.T) {
+	const segment = 1 << 20
+	s := own(t, map[string]string{"snapCount": "400", "preAllocSize": "1024"})
+	c := open(t, s)
+	top := c.top()
+	payload := make([]byte, 60<<10)
+	const window = 16
+	const writes = 2000 // 117 MiB of log
+	for i := range writes {
+		c.send(proto.OpSetData, setBody(top, payload, -1))
+		if i >= window {
+			c.reply()
+		}
+	}
+	for range window {
+		c.reply()
+	}
+	fillSnapshots(t, s, c, 4)
+	// Kept: three snapshots of one big node, and the log back to the oldest of
+	// them, which by now holds small writes only.
+	const bound = 16 * segment
+	c.until("the log's shrinking", func() bool {
+		c.ping()
+		return sizeOf(t, filepath.Join(s.DataDir, "zooraft")) < bound
+	})
+}
+
+// damage is what a crash or a bad disk may leave in a data directory.
+var damage = map[string]func(t *testing.T, newest string){
+	"the newest snapshot cut to nine tenths": func(t *testing.T, newest string) {
+		state := filepath.Join(newest, "state")
+		info, err := os.Stat(state)
+		if err == nil {
+			err = os.Truncate(state, info.Size()*9/10)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	},
+	"one byte of the newest snapshot flipped": func(t *testing.T, newest string) {
+		state := filepath.Join(newest, "state")
+		b, err := os.ReadFile(state)
+		if err == nil {
+			b[len(b)/2] ^= 0x10
+			err = os.WriteFile(state, b, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	},
+	"a snapshot that was never finished": func(t *testing.T, newest string) {
+		dir := newest + "9.tmp"
+		err := os.Mkdir(dir, 0o750)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, "state"), []byte("ZKSN"), 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	},
+	"an empty file behind the log": func(t *testing.T, newest string) {
+		dir := filepath.Join(filepath.Dir(filepath.Dir(newest)), "log-wal")
+		if err := os.WriteFile(filepath.Join(dir, "left-over.tmp"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	},
+}
+
+// Case 59: a broken newest snapshot loses nothing, and what a crash leaves
+// behind does not stop the next start.
+func TestABrokenNewestSnapshotLosesNothing(t *testing.T) {
+	for name, harm := range damage {
+		t.Run(name, func(t *testing.T) {
+			s := own(t, map[string]string{"snapCount": "40"})
+			c := open(t, s)
+			top := c.top()
+			for i := range 100 {
+				c.create(fmt.Sprintf("%s/%d", top, i), []byte("x"))
+			}
+			fillSnapshots(t, s, c, 2)
+			for i := range 10 {
+				c.create(fmt.Sprintf("%s/late%d", top, i), []byte("x"))
+			}
+			s.Kill(t)
+			all := snapshots(t, s)
+			slices.Sort(all)
+			harm(t, all[len(all)-1])
+			before := len(s.Log())
+			s.Start(t)
+			if n := len(open(t, s).list(top)); n != 110 {
+				t.Errorf("%d nodes, want 110\n%s", n, s.Log()[before:])
+			}
+			if strings.Contains(name, "newest") && !strings.Contains(s.Log()[before:], "snapshot") {
+				t.Errorf("nothing in the log tells of it:\n%s", s.Log()[before:])
+			}
+		})
+	}
+}
+
+// Case 59: a server killed at any moment while it takes snapshots finds all
+// that it has acknowledged.
+func TestAKillDuringSnapshotsLosesNothing(t *testing.T) {
+	s := own(t, map[string]string{"snapCount": "20"})
+	top := open(t, s).top()
+	made := 0
+	for round := range 8 {
+		c := open(t, s)
+		// A different number of writes each time puts the kill elsewhere.
+		for range 37 + 11*round {
+			c.create(fmt.Sprintf("%s/%d", top, made), make([]byte, 20<<10))
+			made++
+		}
+		s.Kill(t)
+		s.Start(t)
+		if n := len(open(t, s).list(top)); n != made {
+			t.Fatalf("round %d: %d nodes, want %d", round, n, made)
+		}
+	}
+}
