@@ -92,7 +92,6 @@ var reads = []weighted{
 		return fmt.Sprintf("reconfig joining=%s leaving=%s members=%s id=%s", g.pick("null", `"server.1=127.0.0.1:1:2:participant;3"`, `""`),
 			g.pick("null", "1", "x"), g.pick("null", "null", `"server.1=127.0.0.1:1:2;3"`), g.pick("-1", "0", "5"))
 	}},
-	{1, func(g *generator) string { return `sasl token="x"` }},
 }
 
 // multiReads are what a multiRead may hold.

@@ -60,13 +60,11 @@ func (p *Pair) Close() {
 	}
 }
 
-// Again replaces both servers by fresh ones, keeping a tap.
+// Again replaces both servers by fresh ones.
 func (p *Pair) Again() {
 	p.tb.Helper()
-	tap := p.Ours.Tap
 	p.Close()
 	p.start()
-	p.Ours.Tap = tap
 }
 
 // Run runs a script on both servers at the same time and compares. The error

@@ -29,9 +29,6 @@ const controlTimeout = 60000
 type Target struct {
 	Name string
 	Addr string
-	// Tap, when set, sees every item and returns what enters the transcript:
-	// the self-test plants differences with it.
-	Tap func(Item) []Item
 
 	control *peer.Conn
 	xid     int32
