@@ -52,7 +52,7 @@ func newConn(s *Server, id uint64, nc net.Conn, remote netip.AddrPort) *conn {
 		answered: make(chan handshakeResult, 1)}
 	c.out.init(nc, s.outboxMaxBytes)
 	c.queue.init()
-	c.stats.reset()
+	c.stats.lastOp = unasked
 	c.reader.init(nc, s.config.Limits.MaxFrame)
 	c.identities.Store(&[]proto.ID{auth.Connection(remote.Addr())})
 	return c
@@ -200,6 +200,10 @@ func (c *conn) depart(r reason, detail string) {
 	})
 }
 
+// wordArgTimeout is how long the bytes behind a word may take. Apache does not
+// wait for them at all.
+const wordArgTimeout = time.Second
+
 // firstFrame takes what a connection begins with: a four-letter word, or a
 // connect request. It returns false if the connection is done with.
 func (c *conn) firstFrame() bool {
@@ -214,6 +218,9 @@ func (c *conn) firstFrame() bool {
 		c.server.metrics.packetsReceived.Add(1)
 		c.server.metrics.bytesReceived.Add(int64(len(head)))
 		arg := make([]byte, w.ArgBytes())
+		if len(arg) > 0 {
+			_ = c.net.SetReadDeadline(time.Now().Add(wordArgTimeout)) // the read finds out
+		}
 		if _, err := io.ReadFull(&c.reader, arg); err != nil {
 			c.readFailed(err)
 			return false

@@ -92,7 +92,7 @@ func (c *conn) read(h proto.RequestHeader, body []byte, now time.Duration) {
 	if cap(c.scratch) > outboxKeepBytes {
 		c.scratch = nil
 	}
-	c.replied(h, reply.Zxid, now)
+	c.replied(h, reply, now)
 }
 
 // propose puts a write into the queue and hands it to consensus. The queue
@@ -155,7 +155,7 @@ func (c *conn) answerLocally(h proto.RequestHeader, now time.Duration, r localRe
 func (c *conn) pushLocal(h proto.RequestHeader, r *localReply, received time.Duration) {
 	frame := proto.AppendReplyHeader(proto.BeginFrame(nil), r.header)
 	c.Push(proto.EndFrame(append(frame, r.body...), 0))
-	c.replied(h, r.header.Zxid, received)
+	c.replied(h, r.header, received)
 	if r.final != "" {
 		c.closeBehind(r.final)
 	}
@@ -209,7 +209,7 @@ func (c *conn) answer(h *proto.TxnHeader, o *state.Outcome, scratch *[]byte) boo
 	frame = proto.EndFrame(frame, 0)
 	c.Push(frame)
 	*scratch = frame
-	c.replied(p.header, o.Zxid, p.received)
+	c.replied(p.header, reply, p.received)
 	readsWait := c.taken()
 	c.server.markDirty(c)
 	if h.Type == proto.OpCloseSession {
@@ -234,7 +234,7 @@ func (c *conn) serveReads(scratch *[]byte) {
 				SkipACL: c.server.config.Security.SkipACL}
 			var reply proto.ReplyHeader
 			reply, *scratch = c.server.state.Read(c, &r, *scratch)
-			c.replied(p.header, reply.Zxid, p.received)
+			c.replied(p.header, reply, p.received)
 		}
 		if !c.taken() {
 			return
@@ -254,9 +254,9 @@ func (c *conn) taken() bool {
 }
 
 // replied keeps the statistics of one answered request.
-func (c *conn) replied(h proto.RequestHeader, zxid proto.Zxid, received time.Duration) {
+func (c *conn) replied(h proto.RequestHeader, reply proto.ReplyHeader, received time.Duration) {
 	now := c.server.clock.Monotonic()
-	c.stats.replied(h.Type, h.Xid, zxid, now, now-received)
+	c.stats.replied(h.Type, h.Xid, reply, now, now-received)
 	c.server.metrics.observe(h.Type, now-received)
 }
 

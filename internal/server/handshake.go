@@ -116,7 +116,7 @@ func (c *conn) sessionApplied(h *proto.TxnHeader, o *state.Outcome) {
 		if h.Type == proto.OpCreateSession {
 			now := c.server.clock.Monotonic()
 			latency := now - time.Duration(c.heard.Load())
-			c.stats.replied(h.Type, 0, o.Zxid, now, latency)
+			c.stats.replied(h.Type, 0, proto.ReplyHeader{Zxid: o.Zxid}, now, latency)
 			c.server.metrics.observe(h.Type, latency)
 		}
 	}

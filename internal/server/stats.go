@@ -34,6 +34,10 @@ type connStats struct {
 	latencyMax   int64
 }
 
+// unasked is Apache's last operation of a connection that has asked nothing; a
+// reset makes it "NA". Its last cxid and zxid are 0, and -1 after a reset.
+const unasked = "null"
+
 func (s *connStats) reset() {
 	s.received.Store(0)
 	s.sent.Store(0)
@@ -44,12 +48,16 @@ func (s *connStats) reset() {
 	s.latencySum, s.latencyCount, s.latencyMin, s.latencyMax = 0, 0, 0, 0
 }
 
-// replied notes one answered request.
-func (s *connStats) replied(op proto.OpCode, xid int32, zxid proto.Zxid, at, latency time.Duration) {
+// replied notes one answered request. A write that failed is no operation, as
+// on Apache; a read that failed is one.
+func (s *connStats) replied(op proto.OpCode, xid int32, reply proto.ReplyHeader, at, latency time.Duration) {
 	ms := latency.Milliseconds()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.lastOp, s.lastZxid, s.lastResponse, s.lastLatency = op.StatName(), zxid, at, ms
+	s.lastOp, s.lastZxid, s.lastResponse, s.lastLatency = op.StatName(), reply.Zxid, at, ms
+	if op.IsWrite() && reply.Err != proto.ErrOK {
+		s.lastOp = proto.OpError.StatName()
+	}
 	if xid >= 0 {
 		s.lastCxid = int64(xid)
 	}

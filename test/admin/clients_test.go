@@ -19,6 +19,8 @@ type client struct {
 	conn *peer.Conn
 	xid  int32
 	id   proto.SessionID
+	// password belongs to id.
+	password []byte
 }
 
 // scene is a server with the clients that a test has opened, by name.
@@ -48,9 +50,27 @@ func (s *scene) session(name string, timeout int32) *client {
 	if err != nil || response.SessionID == 0 {
 		s.t.Fatalf("%s: connect: %+v, %v", name, response, err)
 	}
-	c.id = response.SessionID
+	c.id, c.password = response.SessionID, response.Password
 	s.names[c.id.String()] = "session " + name
 	return c
+}
+
+// reconnect goes on with the session of c on a new connection, under a name of
+// its own.
+func (s *scene) reconnect(name string, c *client) {
+	s.t.Helper()
+	conn := s.connect(name)
+	response, err := conn.Connect(proto.ConnectRequest{
+		SessionID: c.id, TimeoutMillis: 10000, Password: c.password, HasReadOnly: true,
+	}, patience)
+	if err != nil || response.SessionID != c.id {
+		s.t.Fatalf("%s: reconnect: %+v, %v", name, response, err)
+	}
+	// The connection that the session had is closed.
+	if _, err := c.conn.Receive(patience); err == nil {
+		s.t.Fatalf("%s: the former connection still lives", name)
+	}
+	c.conn = conn
 }
 
 // call sends a request and checks the error code of the reply.

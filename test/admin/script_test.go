@@ -6,12 +6,14 @@ import "github.com/zooraft/zooraft/internal/proto"
 type clients struct {
 	scene *scene
 	a, b  *client
+	// c fails with a write and then comes back on another connection.
+	c *client
 }
 
 // connectAll opens three sessions and a connection that says nothing.
 func (s *scene) connectAll() *clients {
 	c := &clients{scene: s, a: s.session("a", 10000), b: s.session("b", 30000)}
-	s.session("c", 10000)
+	c.c = s.session("c", 10000)
 	s.connect("silent")
 	return c
 }
@@ -34,6 +36,15 @@ func (c *clients) use() {
 	b.call(proto.OpAddWatch, persistent.Append(nil), proto.ErrOK)
 	b.callAs(proto.XidPing, proto.OpPing, nil, proto.ErrOK)
 }
+
+// fail has a write that fails as a session's last request, and a sync.
+func (c *clients) fail() {
+	c.c.create("/a", "data", 0, proto.ErrNodeExists)
+	c.b.call(proto.OpSync, proto.AppendString(nil, "/a"), proto.ErrOK)
+}
+
+// comeBack moves a session to another connection.
+func (c *clients) comeBack() { c.scene.reconnect("c again", c.c) }
 
 // fireWatches changes what is watched.
 func (c *clients) fireWatches() {
@@ -59,7 +70,9 @@ func (c *clients) closeOne() {
 func (s *scene) work() {
 	c := s.connectAll()
 	c.use()
+	c.fail()
 	c.fireWatches()
+	c.comeBack()
 	const quota = "/zookeeper/quota/a"
 	c.a.create(quota, "", 0, proto.ErrOK)
 	c.a.create(quota+"/zookeeper_limits", "count=9,bytes=-1=;byteHardLimit=-1;countHardLimit=-1", 0, proto.ErrOK)

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -33,8 +34,12 @@ func perform(t *testing.T, server *peer.Server) []observation {
 	look("connected", everyWord...)
 	clients.use()
 	look("busy", everyWord...)
+	clients.fail()
+	look("write failed", everyWord...)
 	clients.fireWatches()
 	look("watches fired", everyWord...)
+	clients.comeBack()
+	look("session moved", everyWord...)
 	clients.closeOne()
 	look("one session closed", everyWord...)
 
@@ -96,6 +101,47 @@ func withoutSpentWatchers(seen []observation) []observation {
 		}
 	}
 	return seen
+}
+
+func TestForbiddenWordsAreRefusedAsOnApache(t *testing.T) {
+	refusals := func(server *peer.Server) []observation {
+		s := &scene{t: t, server: server, names: map[string]string{}}
+		var seen []observation
+		for _, word := range append(everyWord, "srst", "crst", "stmk", "stmk\x00\x00\x00\x00\x00\x00\x00\x01", "abcd", "icfg", "telx") {
+			text := s.say(word)
+			if word == "srvr" || word == "stat" {
+				// Both have been asked before, until they were ready.
+				text = regexp.MustCompile(`(Received|Sent): \d+`).ReplaceAllString(text, "$1: N")
+			}
+			seen = append(seen, observation{word, text})
+		}
+		return seen
+	}
+	for name, config := range map[string]map[string]string{
+		"by default":   nil,
+		"an odd list":  {"4lw.commands.whitelist": " ruok , none,STAT,, mntr"},
+		"a star among": {"4lw.commands.whitelist": "none, * ,ruok"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			apache := refusals(peer.StartApache(t, peer.Options{Config: config}))
+			ours := refusals(peer.StartZooraft(t, peer.Options{Config: config}))
+			for i := range apache {
+				if word := strings.TrimRight(apache[i].at, "\x00\x01"); word == "mntr" {
+					apache[i].text, ours[i].text = firstLine(apache[i].text), firstLine(ours[i].text)
+				}
+			}
+			for _, difference := range differences(apache, ours) {
+				t.Error(difference)
+			}
+		})
+	}
+}
+
+// firstLine is enough of mntr here; its version is another one.
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	key, _, _ := strings.Cut(line, "\t")
+	return key
 }
 
 // A comparison that finds nothing proves something only if it finds planted
