@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -208,22 +209,26 @@ func (l *loader) readFile() error {
 	return nil
 }
 
+// readText reads a file that may be a pipe, so its size is not asked for.
 func readText(path string) ([]byte, error) {
-	info, err := os.Stat(path)
-	if err == nil && info.IsDir() {
-		err = errors.New("is a directory")
-	}
-	if err == nil && info.Size() > maxFileBytes {
-		err = fmt.Errorf("is larger than %d bytes", maxFileBytes)
-	}
-	var text []byte
-	if err == nil {
-		text, err = os.ReadFile(path)
-	}
+	text, err := readAtMost(path, maxFileBytes)
 	if err != nil {
 		return nil, &Error{Kind: ErrInvalid, File: path, Reason: reason(err)}
 	}
 	return text, nil
+}
+
+func readAtMost(path string, limit int64) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, limit+1))
+	if err == nil && int64(len(text)) > limit {
+		err = fmt.Errorf("is larger than %d bytes", limit)
+	}
+	return text, err
 }
 
 // reason drops the path from a file error, because our error names it already.

@@ -189,8 +189,12 @@ func TestWhatIsMissingIsNamed(t *testing.T) {
 			}
 		})
 	}
-	if _, _, err := load(t, Options{File: filepath.Join(t.TempDir(), "none")}); !errors.Is(err, ErrInvalid) {
-		t.Errorf("error %v for a file that is not there", err)
+	large := writeConfig(t, "#"+strings.Repeat("x", maxFileBytes))
+	for _, file := range []string{filepath.Join(t.TempDir(), "none"), t.TempDir(), large} {
+		var problem *Error
+		if _, _, err := load(t, Options{File: file}); !errors.As(err, &problem) || problem.Kind != ErrInvalid || problem.File != file {
+			t.Errorf("error %v for %s", err, file)
+		}
 	}
 }
 
@@ -331,4 +335,35 @@ func TestReadOnlyModeAllowsIsro(t *testing.T) {
 	if err != nil || !c.Words.Allows("isro") || c.Words.Allows("ruok") {
 		t.Errorf("error %v, words %v", err, c.Words)
 	}
+}
+
+// Whatever a file holds, Load returns a configuration that is valid or an error
+// with the exit code of a bad one.
+func FuzzLoad(f *testing.F) {
+	for _, seed := range []string{
+		small, small + "server.1=localhost:2888:3888;2181", "dataDir=DIR\nserver.1=[::1]:1:2|[::2]:3:4:observer;[::1]:5\nmultiAddress.enabled=true",
+		small + "snapCount=0x10\nssl.a=b\nadmin.serverPort=-5\ngroup.1=1:2\nweight.1=9", small + "tickTime=2147483647\npreAllocSize=9223372036854775807",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		path := filepath.Join(t.TempDir(), "zoo.cfg")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c, report, err := Load(Options{File: path, LookupHost: offline})
+		if report == nil {
+			t.Fatal("no report")
+		}
+		if err == nil {
+			if err := c.Validate(); err != nil {
+				t.Fatalf("accepted, but %v", err)
+			}
+			return
+		}
+		var problem *Error
+		if !errors.As(err, &problem) || problem.Reason == "" || problem.ExitCode() == ExitUnexpected {
+			t.Fatalf("error %v", err)
+		}
+	})
 }
