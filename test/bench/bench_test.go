@@ -22,7 +22,7 @@ import (
 )
 
 var (
-	alternations = flag.Int("alternations", 5, "how often each server is measured; by turns, each time freshly started")
+	alternations = flag.Int("alternations", 5, "turns; each with both servers freshly started")
 	workloads    = flag.String("workloads", strings.Join(bench.Names(), ","), "comma list of workloads")
 	connections  = flag.Int("connections", 8, "connections")
 	outstanding  = flag.Int("outstanding", 16, "requests that each connection keeps in work")
@@ -36,9 +36,11 @@ var (
 // sample is one figure of both servers by workload, in order of the turns.
 type sample struct{ apache, zooraft []float64 }
 
-// BenchmarkAgainstApache starts one server, measures, stops it, starts the
-// other, and so on, and prints for each workload the median of the ratios of
-// neighbouring turns and their range.
+// BenchmarkAgainstApache starts both servers for each turn, with fresh data, and
+// measures workload by workload, one server right after the other, so that what
+// else the machine does falls on both. Which one comes first changes with every
+// measuring. It prints for each workload the median of the turns' ratios and
+// their range. A server that is not being measured is idle.
 func BenchmarkAgainstApache(b *testing.B) {
 	client := peer.ZooraftBinary(b, false)
 	peer.ApacheClasspath(b)
@@ -47,73 +49,76 @@ func BenchmarkAgainstApache(b *testing.B) {
 	for _, name := range names {
 		throughput[name], tail[name] = &sample{}, &sample{}
 	}
+	first := 0
 	for turn := range *alternations {
-		order := []string{"apache", "zooraft"}
-		if turn%2 == 1 {
-			slices.Reverse(order) // so that neither always comes first
-		}
-		for _, kind := range order {
-			for _, r := range measure(b, client, kind) {
-				fmt.Printf("turn %d, %-7s %-14s %10.0f %s/s, p99 %.3f ms\n", turn+1, kind, r.Workload, r.PerSecond, r.Unit, r.Latency.P99/1000)
-				add := func(s *sample, v float64) {
-					if kind == "apache" {
-						s.apache = append(s.apache, v)
-					} else {
-						s.zooraft = append(s.zooraft, v)
-					}
-				}
-				add(throughput[r.Workload], r.PerSecond)
-				add(tail[r.Workload], r.Latency.P99)
+		servers := []*peer.Server{startApache(b), startZooraft(b)}
+		for _, name := range names {
+			for i := range servers {
+				server := servers[(first+i)%2]
+				r := measure(b, client, server, name)
+				fmt.Printf("turn %d, %-7s %-14s %10.0f %s/s, p99 %.3f ms\n",
+					turn+1, server.Kind, name, r.PerSecond, r.Unit, r.Latency.P99/1000)
+				throughput[name].add(server.Kind, r.PerSecond)
+				tail[name].add(server.Kind, r.Latency.P99)
 			}
+			first++
+		}
+		for _, server := range servers {
+			server.Stop(b)
 		}
 	}
 	report(b, names, throughput, tail)
 }
 
-// measure starts a server with fresh data, measures all workloads, and stops
-// it. What the workloads need beyond defaults is the same for both.
-func measure(b *testing.B, client, kind string) []bench.Result {
-	b.Helper()
-	options := peer.Options{Config: map[string]string{"maxClientCnxns": "0"}}
-	var server *peer.Server
+func (s *sample) add(kind string, value float64) {
 	if kind == "apache" {
-		options.JVMArgs = []string{
-			"-Xms" + *heap, "-Xmx" + *heap,
-			// The harness starts its servers for a quick start; this one is to be fast.
-			"-XX:TieredStopAtLevel=4", "-XX:-UseSerialGC", "-XX:+UseG1GC", "-Dzookeeper.log.level=WARN",
-		}
-		server = peer.StartApache(b, options)
+		s.apache = append(s.apache, value)
 	} else {
-		options.Config["raftLogStore"] = *logStore
-		server = peer.StartZooraft(b, options)
+		s.zooraft = append(s.zooraft, value)
 	}
-	defer server.Stop(b)
-	args := append([]string{
-		"bench", "--json", "--addr", server.Address,
-		"--connections", fmt.Sprint(*connections), "--outstanding", fmt.Sprint(*outstanding),
-		"--value-size", fmt.Sprint(*valueSize), "--warm-up", warmUp.String(), "--duration", duration.String(),
-	}, strings.Split(*workloads, ",")...)
+}
+
+func startApache(b *testing.B) *peer.Server {
+	return peer.StartApache(b, peer.Options{
+		Config: map[string]string{"maxClientCnxns": "0"},
+		JVMArgs: []string{
+			"-Xms" + *heap, "-Xmx" + *heap,
+			// The harness makes its servers start fast; this one is to run fast.
+			"-XX:TieredStopAtLevel=4", "-XX:-UseSerialGC", "-XX:+UseG1GC", "-Dzookeeper.log.level=WARN",
+		},
+	})
+}
+
+func startZooraft(b *testing.B) *peer.Server {
+	return peer.StartZooraft(b, peer.Options{Config: map[string]string{"maxClientCnxns": "0", "raftLogStore": *logStore}})
+}
+
+// measure runs the client as a process of its own, so that both servers meet
+// the same one.
+func measure(b *testing.B, client string, server *peer.Server, workload string) bench.Result {
+	b.Helper()
 	ctx, cancel := context.WithTimeout(b.Context(), time.Hour)
 	defer cancel()
-	command := exec.CommandContext(ctx, client, args...)
+	command := exec.CommandContext(ctx, client,
+		"bench", workload, "--json", "--addr", server.Address,
+		"--connections", fmt.Sprint(*connections), "--outstanding", fmt.Sprint(*outstanding),
+		"--value-size", fmt.Sprint(*valueSize), "--warm-up", warmUp.String(), "--duration", duration.String())
 	output, err := command.Output()
 	if err != nil {
 		detail := ""
 		if exit, ok := err.(*exec.ExitError); ok {
 			detail = string(exit.Stderr)
 		}
-		b.Fatalf("bench against %s: %v\n%s\n%s", kind, err, detail, server.Log())
+		b.Fatalf("%s against %s: %v\n%s\n%s", workload, server.Kind, err, detail, server.Log())
 	}
 	var results []bench.Result
-	if err := json.Unmarshal(output, &results); err != nil {
-		b.Fatalf("bench against %s: %v", kind, err)
+	if err := json.Unmarshal(output, &results); err != nil || len(results) != 1 {
+		b.Fatalf("%s against %s: %v\n%s", workload, server.Kind, err, output)
 	}
-	for _, r := range results {
-		if len(r.Errors) > 0 {
-			b.Fatalf("bench against %s: %s met errors %v", kind, r.Workload, r.Errors)
-		}
+	if len(results[0].Errors) > 0 {
+		b.Fatalf("%s against %s met errors %v", workload, server.Kind, results[0].Errors)
 	}
-	return results
+	return results[0]
 }
 
 func report(b *testing.B, names []string, throughput, tail map[string]*sample) {
