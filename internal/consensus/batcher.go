@@ -37,6 +37,7 @@ type batcher struct {
 	apply                           func(data []byte) raft.Future
 	barrier                         func() raft.Future
 	unknown                         func(tokens []uint64) // Events.FateUnknown
+	observe                         *Observer
 
 	stop  <-chan struct{}
 	wake  chan struct{} // capacity 1: the queue may have become non-empty
@@ -57,6 +58,7 @@ type batcher struct {
 type proposal struct {
 	token   uint64
 	command []byte
+	since   time.Time  // queued; not set for a barrier
 	done    chan error // capacity 1
 }
 
@@ -64,6 +66,7 @@ type proposal struct {
 type batch struct {
 	tokens   []uint64
 	commands [][]byte
+	since    time.Time   // the oldest command was queued
 	done     chan error  // for a barrier
 	future   raft.Future // set before the batch is sent to the reaper
 	reported bool        // guarded by batcher.mu; its tokens were named in FateUnknown
@@ -73,11 +76,12 @@ func newBatcher(c Config, stop <-chan struct{}) *batcher {
 	return &batcher{
 		maxBytes: c.MaxBatchBytes, maxCommands: c.MaxBatchCommands,
 		maxQueueBytes: c.MaxQueueBytes, maxQueueCommands: c.MaxQueueCommands,
-		stamp: c.Stamp,
-		stop:  stop,
-		wake:  make(chan struct{}, 1),
-		slots: make(chan struct{}, c.InFlight),
-		sent:  make(chan *batch, c.InFlight),
+		stamp:   c.Stamp,
+		observe: &c.Observe,
+		stop:    stop,
+		wake:    make(chan struct{}, 1),
+		slots:   make(chan struct{}, c.InFlight),
+		sent:    make(chan *batch, c.InFlight),
 	}
 }
 
@@ -85,6 +89,9 @@ func newBatcher(c Config, stop <-chan struct{}) *batcher {
 func (b *batcher) propose(p proposal) error {
 	if len(p.command) > maxEntryBytes-entryHeaderLen-commandLenLen {
 		return ErrCommandTooLarge
+	}
+	if p.done == nil {
+		p.since = b.observe.clock()
 	}
 	b.mu.Lock()
 	err := b.refusalLocked()
@@ -99,6 +106,9 @@ func (b *batcher) propose(p proposal) error {
 	b.mu.Unlock()
 	if err == nil {
 		b.wakeUp()
+	}
+	if err == nil && p.done == nil {
+		b.observe.queued()
 	}
 	return err
 }
@@ -138,6 +148,7 @@ func (b *batcher) run() {
 		if next.done != nil {
 			next.future = b.barrier()
 		} else {
+			b.observe.packed(len(next.commands), b.waiting(), next.since)
 			millis, flags := b.stampRising()
 			next.future = b.apply(encodeEntry(millis, flags, next.commands))
 			next.commands = nil
@@ -179,6 +190,7 @@ func (b *batcher) take() *batch {
 			}
 			n++
 		}
+		packed.since = b.queue[0].since
 		packed.tokens = make([]uint64, n)
 		packed.commands = make([][]byte, n)
 		for i, p := range b.queue[:n] {
@@ -188,6 +200,13 @@ func (b *batcher) take() *batch {
 	}
 	b.pending = append(b.pending, packed)
 	return packed
+}
+
+// waiting is the number of proposals in the queue.
+func (b *batcher) waiting() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.queue)
 }
 
 // dropLocked removes the first n proposals.
@@ -217,6 +236,9 @@ func (b *batcher) stampRising() (int64, uint32) {
 func (b *batcher) reap() {
 	for sent := range b.sent {
 		b.settle(sent, sent.future.Error())
+		if sent.done == nil {
+			b.observe.settled(sent.since)
+		}
 		<-b.slots
 	}
 }

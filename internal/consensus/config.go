@@ -98,6 +98,8 @@ type Config struct {
 	RandInt64N func(n int64) int64
 	// FS is the file layer of the wal log store. Default: the operating system.
 	FS FS
+	// Observe is told what the log costs. Default: nothing is called.
+	Observe Observer
 	// Logger receives this room's messages, and Raft's own from the level
 	// warning up. Default slog.Default().
 	Logger *slog.Logger

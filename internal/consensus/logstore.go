@@ -34,6 +34,8 @@ type logStore struct {
 	interval time.Duration // between probes of a full disk
 	probeDir string        // where probes are written
 
+	observe *Observer // may be nil
+
 	// patient is set once Open is through: a full disk is waited for only then.
 	patient atomic.Bool
 	// suspect says that the engine failed beside an append, so that it must be
@@ -183,7 +185,10 @@ func (s *logStore) append(sealed []*raft.Log) error {
 	if s.suspect.Load() {
 		return errSuspect
 	}
-	return s.eng.StoreLogs(sealed)
+	start := s.observe.clock()
+	err := s.eng.StoreLogs(sealed)
+	s.observe.appended(start)
+	return err
 }
 
 // DeleteRange implements raft.LogStore. A range at the front is cut short so

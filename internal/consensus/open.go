@@ -36,6 +36,7 @@ func Open(cfg Config, sm StateMachine, events Events) (_ *Node, err error) {
 	}
 	// bbolt reads mapped memory; a fault there is to be an error, not a crash.
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	cfg.Observe.now = cfg.Now
 	n := &Node{
 		cfg: cfg, events: events, logger: cfg.Logger.With("room", "consensus"),
 		opened: make(chan struct{}),
@@ -78,6 +79,7 @@ func (n *Node) openFiles() error {
 		return err
 	}
 	snapshots.saved, snapshots.stop = n.snapshotSaved, n.stop
+	snapshots.observe = &n.cfg.Observe
 	n.snapshots = snapshots
 	m, err := n.openMark(l)
 	if err != nil {
@@ -93,6 +95,7 @@ func (n *Node) openFiles() error {
 	n.log = &logStore{
 		logger: n.logger, open: opener, cache: newLogCache(n.cfg.LogCacheBytes), mark: m,
 		keepFrom: snapshots.keepFrom, disk: n.disk,
+		observe:  &n.cfg.Observe,
 		interval: n.cfg.DiskProbeInterval, probeDir: l.logRoot, eng: eng,
 	}
 	n.log.noteFirst(eng)

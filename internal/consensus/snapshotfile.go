@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/hashicorp/raft"
 )
@@ -45,6 +46,7 @@ func (s *snapshotStore) Create(_ raft.SnapshotVersion, index, term uint64, confi
 		path:  path,
 		file:  f,
 		chunk: make([]byte, 0, snapshotChunk),
+		began: s.observe.clock(),
 		meta: snapshotMeta{
 			Index:              index,
 			Term:               term,
@@ -65,6 +67,7 @@ type snapshotSink struct {
 	chunk    []byte // what is not written yet, less than a chunk
 	unsynced int
 	meta     snapshotMeta
+	began    time.Time
 	done     bool
 }
 
@@ -127,6 +130,7 @@ func (s *snapshotSink) Close() error {
 	slices.SortFunc(st.good, func(a, b *snapshotMeta) int { return strings.Compare(b.name, a.name) })
 	st.mu.Unlock()
 	st.saved(s.meta.Index, s.meta.Term)
+	st.observe.snapshotTaken(s.began)
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if err := st.reapLocked(); err != nil {

@@ -71,6 +71,7 @@ type snapshotStore struct {
 	logger    *slog.Logger
 	now       func() time.Time
 	saved     func(index, term uint64) // called when a snapshot is durable
+	observe   *Observer                // may be nil
 	stop      <-chan struct{}          // ends a snapshot that is being written
 
 	mu   sync.Mutex

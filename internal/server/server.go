@@ -61,6 +61,7 @@ type Server struct {
 	started  time.Time
 
 	metrics         *serverMetrics
+	logMetrics      *logMetrics
 	registry        *metrics.Registry
 	closings        *closings
 	auth            *auth.Authenticator
@@ -142,6 +143,7 @@ func build(o Options) (*Server, error) {
 		opened:      make(chan struct{}), ready: make(chan struct{}), stopped: make(chan struct{}),
 	}
 	s.metrics = newServerMetrics(s.registry)
+	s.logMetrics = newLogMetrics(s.registry)
 	s.closings = newClosings(s.logger, s.clock.Monotonic, s.metrics.closed)
 	s.connectThrottle = newConnectThrottle(c.Throttle, s.clock.Monotonic, s.metrics.tokenDeficit.Observe)
 	s.requestThrottle = &requestThrottle{server: s}
@@ -169,6 +171,7 @@ func (s *Server) consensusConfig() consensus.Config {
 	}
 	c.Logger = s.logger
 	c.Stamp = s.stamp
+	c.Observe = s.logMetrics.observer()
 	return c
 }
 
@@ -222,7 +225,10 @@ func (s *Server) beginLeading() {
 	}
 	s.duties.start()
 	s.serving.Store(true)
-	s.readyOne.Do(func() { close(s.ready) })
+	s.readyOne.Do(func() {
+		s.logMetrics.dbInitTime.Observe(s.clock.Wall().Sub(s.started).Milliseconds())
+		close(s.ready)
+	})
 }
 
 // Ready is closed once clients are served for the first time.

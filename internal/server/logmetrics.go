@@ -1,0 +1,54 @@
+package server
+
+import (
+	"time"
+
+	"github.com/zooraft/zooraft/internal/consensus"
+	"github.com/zooraft/zooraft/internal/metrics"
+)
+
+// logMetrics are Apache's metrics of its log stage, kept from what consensus
+// observes. One log entry stands for one of Apache's batches.
+type logMetrics struct {
+	queued        *metrics.Counter
+	queueSize     *metrics.Summary
+	queueTime     *metrics.AdvancedSummary
+	batchSize     *metrics.Summary
+	flushTime     *metrics.AdvancedSummary
+	queueAndFlush *metrics.AdvancedSummary
+	fsyncTime     *metrics.Summary
+	snapshotTime  *metrics.Summary
+	dbInitTime    *metrics.Summary
+}
+
+func newLogMetrics(r *metrics.Registry) *logMetrics {
+	return &logMetrics{
+		queued:        r.Counter("sync_processor_request_queued", "Writes queued for the log."),
+		queueSize:     r.Summary("sync_processor_queue_size", "Writes that still wait for the log when an entry is packed."),
+		queueTime:     r.AdvancedSummary("sync_processor_queue_time_ms", "Milliseconds that the oldest write of an entry waited for the log."),
+		batchSize:     r.Summary("sync_processor_batch_size", "Writes in an entry, which is synced as a whole."),
+		flushTime:     r.AdvancedSummary("sync_processor_queue_flush_time_ms", "Milliseconds to append entries to the log and sync it."),
+		queueAndFlush: r.AdvancedSummary("sync_processor_queue_and_flush_time_ms", "Milliseconds from queueing the oldest write of an entry to its apply."),
+		fsyncTime:     r.Summary("fsynctime", "Milliseconds to append entries to the log and sync it."),
+		snapshotTime:  r.Summary("snapshottime", "Milliseconds to write a snapshot."),
+		dbInitTime:    r.Summary("dbinittime", "Milliseconds from the start to serving: snapshot and log are loaded."),
+	}
+}
+
+// observer hands the metrics to consensus.
+func (m *logMetrics) observer() consensus.Observer {
+	return consensus.Observer{
+		Queued: m.queued.Inc,
+		Packed: func(commands, waiting int, waited time.Duration) {
+			m.batchSize.Observe(int64(commands))
+			m.queueSize.Observe(int64(waiting))
+			m.queueTime.Observe(waited.Milliseconds())
+		},
+		Appended: func(took time.Duration) {
+			m.flushTime.Observe(took.Milliseconds())
+			m.fsyncTime.Observe(took.Milliseconds())
+		},
+		Settled:       func(took time.Duration) { m.queueAndFlush.Observe(took.Milliseconds()) },
+		SnapshotTaken: func(took time.Duration) { m.snapshotTime.Observe(took.Milliseconds()) },
+	}
+}
