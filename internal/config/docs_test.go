@@ -64,7 +64,7 @@ that cannot be read leaves the default, with a warning that Apache does not give
 Differences from Apache, all on purpose: a byte order mark at the start of the
 file is skipped instead of spoiling the first line; UTF-8 stays UTF-8 instead of
 being read as ISO 8859-1; a value or port that no client could use (jute.maxbuffer
-below 1, no client port at all, a session timeout beyond 32 bits) stops the start;
+below 1, no client port at all, a session timeout beyond 32 bits, a rate of reaping below 1) stops the start;
 blanks at the end of a server line do not count.
 
 Flags of ` + "`serve`" + ` win over all of this: ` + "`--listen host:port`" + ` (or ` + "`:port`" + `), ` + "`--data-dir`" + `, ` + "`--port-file`" + `,

@@ -90,6 +90,13 @@ func memberLines(name, note string) key {
 func metricsKeys() []key {
 	port := strictInt("metricsProvider.httpPort", "",
 		func(c *Config) *int { return &c.Metrics.Port })
+	setPort := port.set
+	port.set = func(c *Config, raw string) error {
+		if err := setPort(c, raw); err != nil && c.Metrics.Prometheus() {
+			return err
+		}
+		return nil // no other provider looks at it
+	}
 	export := key{
 		name: "metricsProvider.exportJvmInfo", effect: Applied,
 		set: func(c *Config, raw string) error {

@@ -207,8 +207,8 @@ func adminKeys() []key {
 		looseMillis("admin.idleTimeout", "", 32, func(c *Config) *time.Duration { return &c.Admin.IdleTimeout }),
 		looseBool("admin.snapshot.enabled", "", func(c *Config) *bool { return &c.Admin.Snapshot }),
 		looseBool("admin.restore.enabled", "", func(c *Config) *bool { return &c.Admin.Restore }),
-		strictMillis("admin.rateLimiterIntervalInMS", "",
-			func(c *Config) *time.Duration { return &c.Admin.RateLimiterInterval }).in(inBoth),
+		looseMillis("admin.rateLimiterIntervalInMS", "", 32,
+			func(c *Config) *time.Duration { return &c.Admin.RateLimiterInterval }),
 	}
 	for i, k := range keys {
 		keys[i] = k.idle("The HTTP admin server is not in this version.",

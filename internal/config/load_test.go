@@ -144,6 +144,7 @@ func TestAnImpossibleValueNamesFileLineAndKey(t *testing.T) {
 		{"an election algorithm that is gone", "electionAlg=0", "electionAlg", "only 3"},
 		{"a role that does not exist", "peerType=king", "peerType", "neither participant nor observer"},
 		{"a metrics class that does not exist", "metricsProvider.className=com.example.Metrics", "metricsProvider.className", "is not one of"},
+		{"a metrics port that is no number", "metricsProvider.httpPort=x\nmetricsProvider.className=" + prometheusProvider, "metricsProvider.httpPort", "not an integer"},
 		{"a digest that does not exist", "DigestAuthenticationProvider.digestAlg=ROT13", "DigestAuthenticationProvider.digestAlg", "not a digest"},
 		{"a throttle that is no number", "connection_throttle_drop_increase=much", "connection_throttle_drop_increase", "not a number"},
 		{"a log store that does not exist", "raftLogStore=paper", "raftLogStore", "neither wal nor bolt"},
