@@ -335,3 +335,18 @@ func TestZxidsAndDigestsKeepTheirTopBit(t *testing.T) {
 		t.Errorf("srvr: %s", got)
 	}
 }
+
+func TestThePageOfMetricsHasEveryGauge(t *testing.T) {
+	page, err := os.ReadFile("../../docs/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	registry := metrics.NewRegistry()
+	declareGauges(registry, busyServer())
+	for _, f := range registry.Gather() {
+		row := "\n| `" + f.Name + "` | " + f.Help + " | "
+		if !strings.Contains(string(page), row) {
+			t.Errorf("no row begins with %q", row)
+		}
+	}
+}

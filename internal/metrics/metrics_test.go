@@ -3,6 +3,8 @@ package metrics
 import (
 	"encoding/json"
 	"fmt"
+	"os"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -279,5 +281,37 @@ func BenchmarkUpdates(b *testing.B) {
 				update(int64(i & 1023))
 			}
 		})
+	}
+}
+
+// docs/metrics.md says of each of Apache's metrics what it stands for here.
+func TestThePageOfMetricsHasEveryNameOfTheCatalogue(t *testing.T) {
+	page, err := os.ReadFile("../../docs/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := regexp.MustCompile("(?m)^\\| `([a-z0-9_]+)` \\| ([a-z ]+) \\| ([^|]+) \\| (same|nearest|0) \\| ([^|]*) \\|$")
+	rows := map[string][]string{}
+	for _, m := range row.FindAllStringSubmatch(string(page), -1) {
+		if rows[m[1]] != nil {
+			t.Errorf("%s has two rows", m[1])
+		}
+		rows[m[1]] = m
+		if (m[4] == "same") != (strings.TrimSpace(m[5]) == "") {
+			t.Errorf("%s is %q with the remark %q: everything but the same needs one", m[1], m[4], m[5])
+		}
+	}
+	for _, d := range ApacheMetrics() {
+		kind := d.Kind.String()
+		if d.Keyed {
+			kind += " by key"
+		}
+		if m := rows[d.Name]; m == nil || m[2] != kind {
+			t.Errorf("%s (%s): the page says %q", d.Name, kind, m)
+		}
+		delete(rows, d.Name)
+	}
+	for name := range rows {
+		t.Errorf("%s is on the page and not in the catalogue", name)
 	}
 }

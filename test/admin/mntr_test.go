@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zooraft/zooraft/internal/proto"
 	"github.com/zooraft/zooraft/test/peer"
 	"github.com/zooraft/zooraft/test/toolchain"
 )
@@ -122,4 +123,54 @@ func TestMntrCountsWhatApacheCounts(t *testing.T) {
 	for _, w := range wrong {
 		t.Error(w)
 	}
+}
+
+// docs/metrics.md says what a number is worth. What it says is always zero must
+// be, and what it says is measured must have been seen to move.
+func TestThePageOfMetricsTellsTheTruth(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(toolchain.Root(), "docs", "metrics.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &scene{t: t, server: peer.StartZooraft(t, allWords()), names: map[string]string{}}
+	s.work()
+	d := s.session("d", 10000)
+	d.create("/d", "", 1, proto.ErrOK)
+	d.read(proto.OpExists, "/d", true, proto.ErrOK)
+	_, values := monitor(t, s)
+	// The script meets no limit, no failure and no snapshot.
+	quiet := regexp.MustCompile(`snapshottime|_(rejected|dropped|expired)$|^(stale|throttled|large|request_throttle|quota_exceeded)_|` +
+		`without_zk_server_running|token_deficit|connection_drop_count|node_(created|children)_watch|outstanding_requests|` +
+		`connection_drop_probability|auth_failed_count`)
+	row := regexp.MustCompile("(?m)^\\| `([a-z0-9_]+)` \\|.*\\| (same|nearest|0) \\|")
+	rows := row.FindAllStringSubmatch(string(page), -1)
+	if len(rows) < 100 {
+		t.Fatalf("the page has %d rows", len(rows))
+	}
+	for _, m := range rows {
+		name, standing := m[1], m[2]
+		moved := false
+		for key, value := range values {
+			if isKeyOf(key, name) && kindOfNumber(value) != "text" {
+				moved = moved || strings.Trim(value, "0.") != ""
+			}
+		}
+		// Latencies and queue lengths may be true zeros; their counts are not.
+		switch {
+		case standing == "0" && moved:
+			t.Errorf("%s moves, and the page says that it is always zero", name)
+		case standing != "0" && !moved && !quiet.MatchString(name) && !strings.HasSuffix(name, "_latency"):
+			t.Errorf("%s stays zero, and the page says %q", name, standing)
+		}
+	}
+}
+
+var statistic = regexp.MustCompile(`^zk_(avg|min|max|cnt|sum|p50|p95|p99|p999)_`)
+
+// isKeyOf tells whether a key of mntr belongs to the metric.
+func isKeyOf(key, name string) bool {
+	if strings.HasSuffix(name, "_per_namespace") {
+		return strings.HasSuffix(key, "_"+name)
+	}
+	return key == "zk_"+name || statistic.ReplaceAllString(key, "") == name
 }
