@@ -1,0 +1,198 @@
+package session
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+
+	"github.com/zooraft/zooraft/internal/proto"
+)
+
+var password = []byte("0123456789abcdef")
+
+func TestASessionIsCreatedRenewedAndRemoved(t *testing.T) {
+	table := NewTable()
+	first, second := proto.Origin{Server: 1, Conn: 5}, proto.Origin{Server: 2, Conn: 6}
+	s := table.Create(7, 4000, password, first)
+	want := Session{ID: 7, TimeoutMillis: 4000, Password: password, Owner: first, Generation: 1}
+	if s == nil || !reflect.DeepEqual(*s, want) {
+		t.Fatalf("created %+v, want %+v", s, want)
+	}
+	if other := table.Create(7, 9000, nil, second); other != nil {
+		t.Errorf("a taken id gave %+v", other)
+	}
+	if got := table.Get(7); got != s || table.Len() != 1 {
+		t.Errorf("row %+v of %d", got, table.Len())
+	}
+	for _, step := range []struct {
+		seq  uint64
+		want bool
+	}{{0, false}, {2, false}, {1, true}, {1, false}, {3, false}, {2, true}, {1 << 63, false}} {
+		if got := table.Advance(s, step.seq); got != step.want {
+			t.Errorf("number %d after %d: %t", step.seq, s.LastSeq, got)
+		}
+	}
+	table.Renew(s, 6000, second)
+	want = Session{ID: 7, TimeoutMillis: 6000, Password: password, Owner: second, Generation: 2}
+	if !reflect.DeepEqual(*s, want) {
+		t.Errorf("renewed %+v, want %+v", *s, want)
+	}
+	if !table.Advance(s, 1) {
+		t.Error("the new owner's first number was refused")
+	}
+	table.Remove(7)
+	table.Remove(8) // never there
+	if table.Len() != 0 || table.Get(7) != nil {
+		t.Errorf("%d rows after the removal", table.Len())
+	}
+}
+
+func TestAPasswordMatchesOnlyAsAWhole(t *testing.T) {
+	s := Session{Password: password}
+	other := bytes.Clone(password)
+	other[0] ^= 1
+	for _, c := range []struct {
+		name string
+		with []byte
+		want bool
+	}{
+		{"itself", password, true},
+		{"a copy", bytes.Clone(password), true},
+		{"another first byte", other, false},
+		{"a prefix", password[:15], false},
+		{"itself and more", append(bytes.Clone(password), 0), false},
+		{"empty", []byte{}, false},
+		{"null", nil, false},
+	} {
+		if got := s.PasswordMatches(c.with); got != c.want {
+			t.Errorf("%s: %t", c.name, got)
+		}
+	}
+}
+
+func TestTheTableKeepsItsOwnCopyOfAPassword(t *testing.T) {
+	table := NewTable()
+	p := bytes.Clone(password)
+	s := table.Create(1, 1, p, proto.Origin{})
+	p[3] ^= 0xff
+	if !s.PasswordMatches(password) {
+		t.Error("the caller's buffer is the row's password")
+	}
+	d := proto.NewDecoder(s.Append(nil))
+	encoded := d.Rest()
+	row := Decode(d)
+	clear(encoded)
+	if !row.PasswordMatches(password) {
+		t.Error("the decoder's buffer is the row's password")
+	}
+}
+
+func TestRowsComeInTheOrderOfTheirIDs(t *testing.T) {
+	table := NewTable()
+	for _, id := range []proto.SessionID{5, -1, 3, 1 << 60, -1 << 60, 0} {
+		table.Create(id, 1, nil, proto.Origin{})
+	}
+	all := table.All()
+	for i := 1; i < len(all); i++ {
+		if all[i-1].ID >= all[i].ID {
+			t.Errorf("%v before %v", all[i-1].ID, all[i].ID)
+		}
+	}
+	all[0].Generation = 99
+	if table.Get(all[0].ID).Generation == 99 {
+		t.Error("All gave the row itself")
+	}
+}
+
+func randomSession(r *rand.Rand) Session {
+	s := Session{
+		ID: proto.SessionID(r.Uint64()), TimeoutMillis: int32(r.Uint32()), Owner: proto.Origin{Server: int32(r.Uint32()), Conn: r.Uint64()},
+		Generation: r.Uint64(), LastSeq: r.Uint64(),
+	}
+	if n := r.IntN(20); n > 0 {
+		s.Password = make([]byte, n-1)
+		for i := range s.Password {
+			s.Password[i] = byte(r.Uint32())
+		}
+	}
+	return s
+}
+
+func TestARowIsTheSameAfterItsEncodingIsRead(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	for range 1000 {
+		s := randomSession(r)
+		d := proto.NewDecoder(s.Append([]byte("before"))[6:])
+		got := Decode(d)
+		if d.Err() != nil || len(d.Rest()) != 0 || got.Password == nil != (s.Password == nil) || !reflect.DeepEqual(got, s) {
+			t.Fatalf("read %+v, written %+v, error %v, %d bytes left", got, s, d.Err(), len(d.Rest()))
+		}
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	s := Session{ID: 1, Password: password}
+	f.Add(s.Append(nil))
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, in []byte) {
+		d := proto.NewDecoder(in)
+		s := Decode(d)
+		if d.Err() != nil {
+			return
+		}
+		if out := s.Append(nil); !bytes.Equal(out, in[:len(in)-len(d.Rest())]) {
+			t.Fatalf("%x became %+v and then %x", in, s, out)
+		}
+	})
+}
+
+// Replicas compare the hash: it must not depend on the order of events, and
+// must see every field.
+func TestTheHashSeesEveryFieldAndNoOrder(t *testing.T) {
+	r := rand.New(rand.NewPCG(2, 2))
+	rows := make([]Session, 100)
+	table := NewTable()
+	for i := range rows {
+		rows[i] = randomSession(r)
+		table.Restore(rows[i])
+	}
+	want := table.Hash()
+	r.Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
+	other := NewTable()
+	other.Create(1, 1, nil, proto.Origin{})
+	for _, s := range rows {
+		other.Restore(s)
+	}
+	if other.Hash() == want {
+		t.Error("one row more has the same hash")
+	}
+	other.Remove(1)
+	if got := other.Hash(); got != want {
+		t.Errorf("in another order %x, want %x", got, want)
+	}
+	id := rows[0].ID
+	for _, c := range []struct {
+		field  string
+		change func(s *Session)
+	}{
+		{"timeout", func(s *Session) { s.TimeoutMillis++ }},
+		{"password", func(s *Session) { s.Password = append(bytes.Clone(s.Password), 1) }},
+		{"owner's server", func(s *Session) { s.Owner.Server++ }},
+		{"owner's connection", func(s *Session) { s.Owner.Conn++ }},
+		{"generation", func(s *Session) { s.Generation++ }},
+		{"last number", func(s *Session) { s.LastSeq++ }},
+	} {
+		s := rows[0]
+		c.change(&s)
+		other.Restore(s)
+		if other.Hash() == want {
+			t.Errorf("another %s has the same hash", c.field)
+		}
+		other.Restore(rows[0])
+	}
+	other.Remove(id)
+	if NewTable().Hash() != 0 || other.Hash() == want {
+		t.Errorf("hash of an empty table %x", NewTable().Hash())
+	}
+}
