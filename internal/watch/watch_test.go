@@ -75,7 +75,11 @@ func TestWatchesFireAsZooKeepersDo(t *testing.T) {
 		{"a recursive watch on the root covers all", func(m *Manager, l *listener) { m.AddRecursive("/", l) },
 			[]string{"DataChanged /", "Created /x", "Deleted /x/y/z"}, []string{"DataChanged /", "Created /x", "Deleted /x/y/z"}, 1},
 		{"recursive watches at several heights tell once",
-			func(m *Manager, l *listener) { m.AddRecursive("/", l); m.AddRecursive("/a", l); m.AddRecursive("/a/b", l) },
+			func(m *Manager, l *listener) {
+				m.AddRecursive("/", l)
+				m.AddRecursive("/a", l)
+				m.AddRecursive("/a/b", l)
+			},
 			[]string{"Created /a/b"}, []string{"Created /a/b"}, 3},
 		{"all modes on one path tell once, and only the standard ones are spent",
 			func(m *Manager, l *listener) {
