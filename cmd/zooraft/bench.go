@@ -2,7 +2,9 @@ package main
 
 import (
 	"encoding/json"
+	"os/signal"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -32,7 +34,10 @@ Workloads, all of them unless some are named:
 			if err := o.Validate(); err != nil {
 				return usageError{err}
 			}
-			results, err := bench.Run(cmd.Context(), o)
+			// An interrupt ends the load, and what was made is deleted all the same.
+			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+			defer stop()
+			results, err := bench.Run(ctx, o)
 			if asJSON {
 				encoder := json.NewEncoder(cmd.OutOrStdout())
 				encoder.SetIndent("", "  ")

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -14,6 +15,7 @@ import (
 	"github.com/zooraft/zooraft/internal/bench"
 	"github.com/zooraft/zooraft/internal/client"
 	"github.com/zooraft/zooraft/internal/config"
+	"github.com/zooraft/zooraft/internal/proto"
 )
 
 // startServer runs serve in this process and returns its address.
@@ -80,6 +82,36 @@ func TestBenchRunsEveryWorkloadAgainstAServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Drop()
+	names, _, err := c.Children(t.Context(), "/", false)
+	if err != nil || strings.Join(names, " ") != "zookeeper" {
+		t.Errorf("left behind: %v, error %v", names, err)
+	}
+}
+
+func TestAnInterruptedBenchLeavesNothingBehind(t *testing.T) {
+	addr := startServer(t)
+	c, err := client.Dial(t.Context(), addr, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Drop()
+	o := bench.DefaultOptions(addr)
+	o.Workloads, o.Nodes = []string{"create-delete"}, 10
+	started := o.Root + "/c0000-0000" // made by the first request of the load
+	if _, err := c.Exists(t.Context(), started, true); client.Code(err) != proto.ErrNoNode {
+		t.Fatal(err)
+	}
+	ctx, interrupt := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		_, err := bench.Run(ctx, o)
+		done <- err
+	}()
+	<-c.Events()
+	interrupt()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
 	names, _, err := c.Children(t.Context(), "/", false)
 	if err != nil || strings.Join(names, " ") != "zookeeper" {
 		t.Errorf("left behind: %v, error %v", names, err)
