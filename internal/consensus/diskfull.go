@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 
 	"github.com/hashicorp/raft"
 	wal "github.com/hashicorp/raft-wal"
@@ -59,20 +58,26 @@ func (s *logStore) appendWhenSpace(sealed []*raft.Log, cause error) error {
 	}
 }
 
+// probeName is the file by which space is looked for.
+const probeName = "probe" + tempSuffix
+
 // probe writes, syncs and removes a file of the given size.
 func (s *logStore) probe(size int) error {
-	path := filepath.Join(s.probeDir, "probe"+tempSuffix)
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	err := s.fs.Delete(s.probeDir, probeName)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("probe for space: %w", err)
+	}
+	f, err := s.fs.Create(s.probeDir, probeName, 0)
 	if err != nil {
 		return fmt.Errorf("probe for space: %w", err)
 	}
-	defer func() { _ = os.Remove(path) }()
-	_, err = f.Write(make([]byte, size))
+	_, err = f.WriteAt(make([]byte, size), 0)
 	if err == nil {
-		err = syncData(f)
+		err = f.Sync()
 	}
-	if closeErr := f.Close(); err == nil {
-		err = closeErr
+	err = errors.Join(err, f.Close())
+	if deleted := s.fs.Delete(s.probeDir, probeName); err == nil {
+		err = deleted
 	}
 	if err != nil {
 		return fmt.Errorf("probe for space: %w", err)

@@ -32,7 +32,8 @@ type logStore struct {
 	keepFrom func() (index uint64, ok bool) // the log is kept after index; not ok: whole
 	disk     *disk
 	interval time.Duration // between probes of a full disk
-	probeDir string        // where probes are written
+	fs       FS            // where probes are written
+	probeDir string        // in this directory
 
 	observe *Observer // may be nil
 

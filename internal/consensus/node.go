@@ -148,28 +148,35 @@ func (n *Node) shutdown() {
 	})
 }
 
-// Close stops the node and closes its files, within CloseTimeout. If Raft hangs
-// in a disk call that never returns, it is abandoned: ErrCloseTimeout, and the
-// data directory stays locked until the process ends, because the call may
-// still reach the disk.
+// Close stops the node and closes its files, within CloseTimeout. If a disk
+// call does not return in that time the node is abandoned: Close returns
+// ErrCloseTimeout, and the data directory stays locked until the call has
+// returned or the process has ended, because it may still reach the disk.
 func (n *Node) Close() error {
 	n.closeOnce.Do(func() {
 		n.shutdown()
-		if !waitClosed(n.down, n.cfg.CloseTimeout) {
+		closed := make(chan struct{})
+		var err error
+		go func() {
+			defer close(closed)
+			<-n.down
+			err = n.closeFiles()
+		}()
+		if !waitClosed(closed, n.cfg.CloseTimeout) {
 			n.closeErr = ErrCloseTimeout
 			return
 		}
-		n.mu.Lock()
-		if n.patience != nil {
-			n.patience.Stop()
-		}
-		n.mu.Unlock()
-		n.closeErr = n.closeFiles()
+		n.closeErr = err
 	})
 	return n.closeErr
 }
 
 func (n *Node) closeFiles() error {
+	n.mu.Lock()
+	if n.patience != nil {
+		n.patience.Stop()
+	}
+	n.mu.Unlock()
 	var errs []error
 	if n.log != nil {
 		errs = append(errs, n.log.close())

@@ -96,7 +96,7 @@ func (n *Node) openFiles() error {
 		logger: n.logger, open: opener, cache: newLogCache(n.cfg.LogCacheBytes), mark: m,
 		keepFrom: snapshots.keepFrom, disk: n.disk,
 		observe:  &n.cfg.Observe,
-		interval: n.cfg.DiskProbeInterval, probeDir: l.logRoot, eng: eng,
+		interval: n.cfg.DiskProbeInterval, fs: n.cfg.FS, probeDir: l.logRoot, eng: eng,
 	}
 	n.log.noteFirst(eng)
 	if err := n.compareWitnesses(); err != nil {
