@@ -16,7 +16,7 @@ import (
 
 var (
 	powerSeed = flag.Uint64("power.seed", uint64(time.Now().UnixNano()), "first seed of the power cut runs")
-	powerRuns = flag.Int("power.runs", 150, "number of power cut runs")
+	powerRuns = flag.Int("power.runs", 60, "number of power cut runs")
 )
 
 // cutLog is a log store on a file layer that loses power, and a model of what
@@ -69,7 +69,7 @@ func (c *cutLog) open(create bool) {
 		logger: slog.New(slog.DiscardHandler), open: opener, cache: newLogCache(0), mark: m,
 		keepFrom: func() (uint64, bool) { return 1 << 62, true },
 		disk:     &disk{now: time.Now, broken: func(err error) { c.failed = err }},
-		eng:      eng,
+		eng:      eng, fs: c.fs, probeDir: c.dir + "/root",
 	}
 	c.log.patient.Store(true)
 }
