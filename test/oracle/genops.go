@@ -33,6 +33,10 @@ var operations []weighted
 
 func init() {
 	operations = append(append(append([]weighted{}, writes...), reads...), []weighted{
+		{3, func(g *generator) string {
+			return fmt.Sprintf("createTTL %s data=%s acl=%s flags=%s ttl=%s", g.path(), g.data(), g.acl(), g.pick("5", "5", "6", "0", "1", "4", "8"),
+				g.pick("60000", "100000", "0", "-1", "1099511627775", "1099511627776", "9223372036854775807"))
+		}},
 		{8, func(g *generator) string { return "multi " + g.multi(multiWrites) }},
 		{3, func(g *generator) string { return "multiRead " + g.multi(multiReads) }},
 		{1, func(g *generator) string { return g.pick("multi [ ]", "multiRead [ ]", "multi [ ] noend") }},
@@ -50,10 +54,6 @@ var writes = []weighted{
 	{2, func(g *generator) string {
 		return fmt.Sprintf("createContainer %s data=%s acl=%s flags=%s", g.path(), g.data(), g.acl(), g.pick("4", "4", "0", "1", "9"))
 	}},
-	{3, func(g *generator) string {
-		return fmt.Sprintf("createTTL %s data=%s acl=%s flags=%s ttl=%s", g.path(), g.data(), g.acl(), g.pick("5", "5", "6", "0", "1", "4", "8"),
-			g.pick("60000", "100000", "0", "-1", "1099511627775", "1099511627776", "9223372036854775807"))
-	}},
 	{8, func(g *generator) string { return fmt.Sprintf("delete %s v=%s", g.path(), g.version()) }},
 	{10, func(g *generator) string {
 		return fmt.Sprintf("setData %s data=%s v=%s", g.path(), g.data(), g.version())
@@ -63,6 +63,11 @@ var writes = []weighted{
 // multiWrites are what a multi may hold. A check alone costs the connection,
 // so it is no plain operation.
 var multiWrites = append([]weighted{
+	// A lifetime out of range in a multi stops the real server for good.
+	{3, func(g *generator) string {
+		return fmt.Sprintf("createTTL %s data=%s acl=%s flags=%s ttl=%s", g.path(), g.data(), g.acl(), g.pick("5", "5", "6", "0", "1", "4", "8"),
+			g.pick("60000", "100000", "1099511627775"))
+	}},
 	{4, func(g *generator) string { return fmt.Sprintf("check %s v=%s", g.path(), g.version()) }},
 }, writes...)
 

@@ -3,6 +3,7 @@ package oracle
 import (
 	"fmt"
 	"maps"
+	"strings"
 	"sync"
 	"testing"
 
@@ -80,13 +81,19 @@ func (p *Pair) Run(script Script, used map[string]int) (*Difference, error) {
 	}
 	wg.Wait()
 	if errs[0] != nil {
-		return nil, errs[0]
+		return nil, p.withLog(errs[0], 0)
 	}
 	d := Compare(script, out[0], out[1], Rows, used)
 	if d == nil && errs[1] != nil {
-		return nil, errs[1]
+		return nil, p.withLog(errs[1], 1)
 	}
 	return d, nil
+}
+
+// withLog adds the end of a server's log to an error about its run.
+func (p *Pair) withLog(err error, i int) error {
+	log := strings.Split(strings.TrimSpace(p.procs[i].Log()), "\n")
+	return fmt.Errorf("%w\nits log ends with\n%s", err, strings.Join(log[max(0, len(log)-25):], "\n"))
 }
 
 // String names the pair for a report.
