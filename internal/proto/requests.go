@@ -236,7 +236,8 @@ func (d *Decoder) multiOp(t OpCode) (MultiOp, error) {
 	case OpSetData:
 		op.Data = d.SetDataRequest()
 	case OpGetData, OpGetChildren:
-		op.Read = d.PathWatch()
+		// ZooKeeper drops the watch flag here: a multiRead sets no watch.
+		op.Read = PathWatch{Path: d.PathWatch().Path}
 	default:
 		return op, ErrMultiOps
 	}

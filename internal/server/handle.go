@@ -182,11 +182,11 @@ func (c *conn) handleAuth(h proto.RequestHeader, body []byte, now time.Duration)
 }
 
 // handleSASL answers as a server without SASL does: with a null token. The
-// client then goes on without being authenticated.
+// client then goes on without being authenticated. A null token from the client
+// ends the connection, as it does on ZooKeeper.
 func (c *conn) handleSASL(h proto.RequestHeader, body []byte, now time.Duration) bool {
 	d := proto.NewDecoder(body)
-	d.Buffer()
-	if d.Err() != nil {
+	if token := d.Buffer(); token == nil || d.Err() != nil {
 		c.close(reasonBadFrame, "a sasl packet that cannot be read")
 		return false
 	}

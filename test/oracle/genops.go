@@ -34,7 +34,12 @@ var operations []weighted
 func init() {
 	operations = append(append(append([]weighted{}, writes...), reads...), []weighted{
 		{3, func(g *generator) string {
-			return fmt.Sprintf("createTTL %s data=%s acl=%s flags=%s ttl=%s", g.path(), g.data(), g.acl(), g.pick("5", "5", "6", "0", "1", "4", "8"),
+			// Without a TTL mode a negative lifetime would stop the real server.
+			head := fmt.Sprintf("createTTL %s data=%s acl=%s", g.path(), g.data(), g.acl())
+			if g.chance(30) {
+				return head + fmt.Sprintf(" flags=%s ttl=%s", g.pick("0", "1", "4", "8"), g.pick("0", "100000"))
+			}
+			return head + fmt.Sprintf(" flags=%s ttl=%s", g.pick("5", "6"),
 				g.pick("60000", "100000", "0", "-1", "1099511627775", "1099511627776", "9223372036854775807"))
 		}},
 		{8, func(g *generator) string { return "multi " + g.multi(multiWrites) }},

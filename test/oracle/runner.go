@@ -220,6 +220,11 @@ func closes(it Item) bool {
 // itself needs from it.
 func (r *runner) match(c *conn, b []byte) (it Item, hide bool) {
 	it = Item{Conn: c.name, Kind: KindFrame, Frame: b, Op: proto.OpNotification, Exch: "event"}
+	if len(c.queue) > 0 && c.queue[0].op == proto.OpCreateSession && len(b) > 16 {
+		it.Kind, it.Exch = KindConnect, c.queue[0].name
+		c.queue = c.queue[1:]
+		return it, false
+	}
 	d := proto.NewDecoder(b)
 	h := d.ReplyHeader()
 	if d.Err() != nil {
