@@ -17,8 +17,8 @@ var (
 	// ErrUnreachable is returned when no server answers on the admin socket.
 	ErrUnreachable = errors.New("admin: no server answers on the admin socket")
 	// ErrSocketPath is returned when the admin socket cannot be put where it
-	// belongs: the path is too long for this system, or a file that is no
-	// socket is in its place.
+	// belongs: the path is too long for this system, a file that is no socket
+	// is in its place, or another server listens there.
 	ErrSocketPath = errors.New("admin: the admin socket cannot be placed")
 )
 

@@ -38,8 +38,9 @@ type Channel struct {
 const channelTimeout = 60 * time.Second
 
 // Open starts the admin channel in the server's own directory
-// (dataDir/zooraft), whose lock the caller holds. A server whose channel cannot
-// be opened should warn and run on.
+// (dataDir/zooraft), which it makes if need be. It may be called before the
+// data are loaded, so that the loading can be watched. A server whose channel
+// cannot be opened should warn and run on.
 func (a *Admin) Open(ownDir string) (*Channel, error) {
 	path := SocketPath(ownDir)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {

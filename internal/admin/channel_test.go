@@ -173,6 +173,17 @@ func TestAFileInTheSocketsPlaceIsNotTouched(t *testing.T) {
 	}
 }
 
+func TestASocketOnWhichSomebodyListensIsNotTaken(t *testing.T) {
+	dir := t.TempDir()
+	openChannel(t, newTestAdmin(&fakeServer{health: Health{Live: true}}), dir)
+	if _, err := newTestAdmin(&fakeServer{}).Open(dir); !errors.Is(err, ErrSocketPath) {
+		t.Errorf("opening a second time: %v", err)
+	}
+	if status, _ := get(t, dir, "/health/live"); status != 200 {
+		t.Errorf("the first one answers %d", status)
+	}
+}
+
 func TestADataDirectoryDeeperThanASocketAddressWorks(t *testing.T) {
 	if _, err := os.Stat("/proc/self/fd"); err != nil {
 		deep := filepath.Join(t.TempDir(), strings.Repeat("d", 120))

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+	"time"
 )
 
 // socketName is the admin socket's file in the server's own directory, dataDir/zooraft.
@@ -42,21 +43,39 @@ func withShortPath(path string, do func(short string) error) error {
 	return do(short)
 }
 
-// listenSocket opens the socket with mode 0600. The caller owns the data
-// directory (it holds its lock), so a socket that is already there was left by
-// a process that has died, and is removed.
-func listenSocket(path string) (net.Listener, error) {
+// dialTimeout bounds the look whether somebody listens on a socket that is
+// there already. Connecting to a local socket needs no answer of the process.
+const dialTimeout = 5 * time.Second
+
+// makeWay removes a socket that a process has left behind when it died. It
+// leaves everything else alone.
+func makeWay(path string) error {
 	info, err := os.Lstat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
+		return nil
 	case err != nil:
-		return nil, err
+		return err
 	case info.Mode().Type() != fs.ModeSocket:
-		return nil, fmt.Errorf("%w: %s is there already and is no socket; move it away", ErrSocketPath, path)
-	default:
-		if err := os.Remove(path); err != nil {
-			return nil, err
-		}
+		return fmt.Errorf("%w: %s is there already and is no socket; move it away", ErrSocketPath, path)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), dialTimeout)
+	defer cancel()
+	conn, err := dialSocket(ctx, path)
+	if err == nil {
+		_ = conn.Close() // nothing was said on it
+		return fmt.Errorf("%w: another server listens on %s", ErrSocketPath, path)
+	}
+	if !errors.Is(err, syscall.ECONNREFUSED) {
+		return fmt.Errorf("%w: %w", ErrSocketPath, err)
+	}
+	return os.Remove(path)
+}
+
+// listenSocket opens the socket with mode 0600.
+func listenSocket(path string) (net.Listener, error) {
+	if err := makeWay(path); err != nil {
+		return nil, err
 	}
 	// The mode is set before the name exists where the system allows it
 	// (Linux takes it over from the descriptor), and once more afterwards.
@@ -64,7 +83,7 @@ func listenSocket(path string) (net.Listener, error) {
 		return c.Control(func(fd uintptr) { _ = syscall.Fchmod(int(fd), 0o600) })
 	}}
 	var listener net.Listener
-	err = withShortPath(path, func(short string) (err error) {
+	err := withShortPath(path, func(short string) (err error) {
 		listener, err = config.Listen(context.Background(), "unix", short)
 		return err
 	})

@@ -128,6 +128,11 @@ func (s *Server) admit(nc net.Conn) {
 		c.close(refused, "")
 		return
 	}
+	select {
+	case <-s.stopped:
+		c.close(reasonStopping, "") // accepted while the others were closed
+	default:
+	}
 	s.running.Add(1)
 	go func() {
 		defer s.running.Done()

@@ -95,24 +95,52 @@ type Server struct {
 
 // Start opens the client port and the data, and begins to serve. It returns
 // when the port is open and the data are loaded; clients are served once
-// Ready is closed, usually at the same time.
+// Ready is closed, usually at the same time. While the data are loaded, words
+// and the admin channel are answered already, and clients turned away.
 func Start(o Options) (*Server, error) {
 	s, err := build(o)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.listen(); err != nil {
+	if err := s.appear(); err != nil {
 		return nil, err
 	}
 	if s.node, err = consensus.Open(s.consensusConfig(), s.state, s.hook); err != nil {
-		_ = s.listener.Close() // nothing was accepted yet
-		return nil, dataError(err)
+		return nil, errors.Join(dataError(err), s.abandon())
 	}
 	close(s.opened)
+	return s, nil
+}
+
+// appear opens the client port and the admin channel.
+func (s *Server) appear() error {
+	if err := s.listen(); err != nil {
+		return err
+	}
 	s.openChannel()
 	s.running.Add(1)
 	go s.accept()
-	return s, nil
+	return nil
+}
+
+// abandon undoes a start that could not open the data.
+func (s *Server) abandon() error {
+	close(s.stopped)
+	_ = s.listener.Close() // ends the accept loop
+	s.closeConnections()
+	var err error
+	if s.channel != nil {
+		err = s.channel.Close()
+	}
+	s.running.Wait()
+	return err
+}
+
+// closeConnections closes those that are there.
+func (s *Server) closeConnections() {
+	for _, c := range s.conns.all() {
+		c.close(reasonStopping, "")
+	}
 }
 
 // build makes a server that has not touched the outside world.
@@ -265,17 +293,13 @@ func (s *Server) Stop() error {
 		close(s.stopped)
 		s.serving.Store(false)
 		_ = s.listener.Close() // ends the accept loop
-		for _, c := range s.conns.all() {
-			c.close(reasonStopping, "")
-		}
+		s.closeConnections()
 		s.duties.stop()
 		err = s.node.Close()
 		if s.channel != nil {
 			err = errors.Join(err, s.channel.Close())
 		}
-		for _, c := range s.conns.all() {
-			c.close(reasonStopping, "")
-		}
+		s.closeConnections()
 		s.running.Wait()
 	})
 	return err

@@ -1,0 +1,83 @@
+package server
+
+import (
+	"errors"
+	"io"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/zooraft/zooraft/internal/admin"
+	"github.com/zooraft/zooraft/internal/proto"
+)
+
+// word asks a four-letter word.
+func word(t *testing.T, s *Server, name string) string {
+	t.Helper()
+	c := dial(t, s)
+	c.write([]byte(name))
+	text, err := io.ReadAll(c.net)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return string(text)
+}
+
+func TestAServerThatLoadsItsDataSaysSoAndTurnsClientsAway(t *testing.T) {
+	c := testConfig(t)
+	c.Words.Allowed = []string{"ruok", "srvr", "mntr", "isro"}
+	s, err := build(Options{Config: c, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.appear(); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		"ruok": "imok",
+		"isro": "null",
+		"srvr": "This ZooKeeper instance is not currently serving requests\n",
+		"mntr": "This ZooKeeper instance is not currently serving requests\n",
+		"cons": "cons is not executed because it is not in the whitelist.\n",
+	} {
+		if got := word(t, s, name); got != want {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	h, err := admin.FetchHealth(t.Context(), c.Storage.OwnDataDir())
+	if err != nil || !h.Live || h.Ready || h.Reason == "" || h.Address != s.Addr().String() {
+		t.Errorf("health: %+v, %v", h, err)
+	}
+	turned := dial(t, s)
+	req := proto.ConnectRequest{TimeoutMillis: 30000, Password: make([]byte, proto.PasswordLen)}
+	turned.write(proto.EndFrame(req.Append(proto.BeginFrame(nil)), 0))
+	if rest, err := io.ReadAll(turned.net); err != nil || len(rest) > 0 {
+		t.Errorf("a client gets %q, %v", rest, err)
+	}
+	if n := s.metrics.closedNotServing.Value(); n != 1 {
+		t.Errorf("%d clients were turned away", n)
+	}
+
+	if err := s.abandon(); err != nil {
+		t.Errorf("abandon: %v", err)
+	}
+	if _, err := admin.FetchHealth(t.Context(), c.Storage.OwnDataDir()); !errors.Is(err, admin.ErrUnreachable) {
+		t.Errorf("health after the end: %v", err)
+	}
+	startServer(t, c) // nothing is left that would hinder another start
+}
+
+func TestASecondServerOnTheSameDataLeavesTheFirstAlone(t *testing.T) {
+	c := testConfig(t)
+	s := startServer(t, c)
+	if _, err := Start(Options{Config: c, Logger: slog.New(slog.DiscardHandler)}); !errors.Is(err, ErrData) {
+		t.Errorf("the second start: %v", err)
+	}
+	h, err := admin.FetchHealth(t.Context(), c.Storage.OwnDataDir())
+	if err != nil || !h.Ready || h.Address != s.Addr().String() {
+		t.Errorf("the first one's health: %+v, %v", h, err)
+	}
+	if text := word(t, s, "srvr"); !strings.Contains(text, "Mode: standalone\n") {
+		t.Errorf("the first one says %q", text)
+	}
+}
