@@ -1,0 +1,103 @@
+package ledger
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/zooraft/zooraft/test/oracle"
+	"github.com/zooraft/zooraft/test/toolchain"
+)
+
+func page(t *testing.T, elem ...string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(append([]string{toolchain.Root()}, elem...)...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// Every difference on purpose has a row, and the oracle masks no other.
+func TestTheOracleMasksExactlyTheRowsThatThePageMarks(t *testing.T) {
+	row := regexp.MustCompile("(?m)^\\| `([a-z0-9-]+)` \\| (●?)")
+	var marked, all []string
+	for _, m := range row.FindAllStringSubmatch(page(t, "docs", "compatibility.md"), -1) {
+		if slices.Contains(all, m[1]) {
+			t.Errorf("row %s comes twice", m[1])
+		}
+		all = append(all, m[1])
+		if m[2] != "" {
+			marked = append(marked, m[1])
+		}
+	}
+	for _, r := range oracle.Rows {
+		if !slices.Contains(marked, r.Name) {
+			t.Errorf("the oracle masks %s, which the page does not mark", r.Name)
+		}
+		marked = slices.DeleteFunc(marked, func(name string) bool { return name == r.Name })
+	}
+	for _, name := range marked {
+		t.Errorf("the page marks %s, which the oracle does not mask", name)
+	}
+}
+
+func TestTheTestsNamedByTheCompatibilityPageExist(t *testing.T) {
+	for _, line := range strings.Split(page(t, "docs", "compatibility.md"), "\n") {
+		if !strings.HasPrefix(line, "| `") {
+			continue
+		}
+		names := testName.FindAllStringSubmatch(line, -1)
+		if len(names) == 0 {
+			t.Errorf("no test: %s", line)
+		}
+		for _, m := range names {
+			n := Name{Folder: m[1], Test: m[2]}
+			if !slices.Contains(testFunctions(t, n.Folder), n.Func()) {
+				t.Errorf("%s does not exist: %s", n, line)
+			}
+		}
+	}
+}
+
+// A link that leads nowhere is worse than none.
+func TestEveryLinkBetweenPagesLeadsSomewhere(t *testing.T) {
+	link := regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)
+	root := toolchain.Root()
+	pages, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	top, err := filepath.Glob(filepath.Join(root, "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range append(pages, top...) {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range link.FindAllStringSubmatch(string(text), -1) {
+			if _, err := os.Stat(filepath.Join(filepath.Dir(path), m[1])); err != nil {
+				t.Errorf("%s links to %s: %v", filepath.Base(path), m[1], err)
+			}
+		}
+	}
+}
+
+// A direct dependency without a reason is one too many.
+func TestEveryDirectDependencyHasItsReason(t *testing.T) {
+	reasons := page(t, "docs", "dependencies.md")
+	for _, line := range strings.Split(page(t, "go.mod"), "\n") {
+		fields := strings.Fields(strings.TrimPrefix(strings.TrimSpace(line), "require "))
+		if len(fields) != 2 || !strings.Contains(fields[0], ".") || !strings.HasPrefix(fields[1], "v") {
+			continue
+		}
+		if !strings.Contains(reasons, "| "+fields[0]+" |") {
+			t.Errorf("docs/dependencies.md says nothing about %s", fields[0])
+		}
+	}
+}
