@@ -42,7 +42,7 @@ var (
 			`^(dataDirSize|dataLogSize)=\d+$`, "$1=BYTES",
 		),
 		"dirs": rules(`^(datadir_size|logdir_size): \d+$`, "$1: BYTES"),
-		"hash": rules(`^[0-9a-f]+: -?\d+$`, "ZXID: DIGEST"),
+		"hash": rules(`: -?\d+$`, ": DIGEST"),
 		"envi": rules(
 			`^zookeeper\.version=3\.9\.5-[A-Za-z0-9.\-]+, built on \d{4}-\d\d-\d\d \d\d:\d\d UTC$`, "zookeeper.version=VERSION",
 			`^(java\..+|host\.name|user\.dir)=.+$`, "$1=TEXT",
@@ -56,6 +56,7 @@ var (
 	}
 	addressPattern = regexp.MustCompile(`/127\.0\.0\.1:\d+`)
 	sessionPattern = regexp.MustCompile(`0x[0-9a-f]{13,16}`)
+	hashPattern    = regexp.MustCompile(`(?m)^([0-9a-f]+): `)
 	zxidPattern    = regexp.MustCompile(`(?m)(^Zxid: |,lzxid=)0x([0-9a-f]+)`)
 )
 
@@ -63,6 +64,10 @@ var (
 // lines that have no order into one.
 func (s *scene) reduce(word, text string) string {
 	text = zxidPattern.ReplaceAllStringFunc(text, counterOnly)
+	if word == "hash" {
+		text = hashPattern.ReplaceAllString(text, "0x$1: ")
+		text = regexp.MustCompile(`(?m)^0x[0-9a-f]+`).ReplaceAllStringFunc(text, counterOnly)
+	}
 	for _, r := range wordRules[word] {
 		text = r.pattern.ReplaceAllString(text, r.replace)
 	}

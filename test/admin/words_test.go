@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zooraft/zooraft/internal/proto"
 	"github.com/zooraft/zooraft/test/peer"
 )
 
@@ -101,6 +102,41 @@ func withoutSpentWatchers(seen []observation) []observation {
 		}
 	}
 	return seen
+}
+
+func TestHashShowsADigestForEvery128Zxids(t *testing.T) {
+	look := func(server *peer.Server) []observation {
+		s := &scene{t: t, server: server, names: map[string]string{}}
+		c := s.session("a", 30000)
+		for i := range 300 {
+			c.create(fmt.Sprintf("/n%d", i), "x", 0, proto.ErrOK)
+		}
+		return []observation{{"after 301 zxids: hash", s.say("hash")}}
+	}
+	apache, ours := look(peer.StartApache(t, allWords())), look(peer.StartZooraft(t, allWords()))
+	if strings.Count(apache[0].text, "\n") != 2 {
+		t.Errorf("the real server has %q", apache[0].text)
+	}
+	for _, difference := range differences(apache, ours) {
+		t.Error(difference)
+	}
+}
+
+func TestConfShowsWhatIsConfigured(t *testing.T) {
+	options := allWords()
+	for key, value := range map[string]string{
+		"tickTime": "3000", "maxClientCnxns": "7", "minSessionTimeout": "5000", "maxSessionTimeout": "50000",
+	} {
+		options.Config[key] = value
+	}
+	look := func(server *peer.Server) []observation {
+		s := &scene{t: t, server: server, names: map[string]string{}}
+		return []observation{{"conf", s.say("conf")}}
+	}
+	apache, ours := look(peer.StartApache(t, options)), look(peer.StartZooraft(t, options))
+	for _, difference := range differences(apache, ours) {
+		t.Error(difference)
+	}
 }
 
 func TestForbiddenWordsAreRefusedAsOnApache(t *testing.T) {
