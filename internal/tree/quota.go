@@ -19,7 +19,8 @@ func limitsPath(prefix string) string { return proto.PathQuota + prefix + "/" + 
 func statsPath(prefix string) string  { return proto.PathQuota + prefix + "/" + quotaStatsName }
 
 // quotaNode tells whether path is the limits or stats node of a quota, and the
-// path that the quota is for.
+// path that the quota is for. The stats node of the root ("") is counted when
+// it is created, as on Apache, but there is no quota for the root.
 func quotaNode(path string) (prefix, name string, ok bool) {
 	rest, found := strings.CutPrefix(path, proto.PathQuota)
 	if !found || rest == "" || rest[0] != '/' {
@@ -27,7 +28,7 @@ func quotaNode(path string) (prefix, name string, ok bool) {
 	}
 	cut := strings.LastIndexByte(rest, '/')
 	prefix, name = rest[:cut], rest[cut+1:]
-	return prefix, name, prefix != "" && (name == quotaLimitsName || name == quotaStatsName)
+	return prefix, name, name == quotaStatsName || name == quotaLimitsName && prefix != ""
 }
 
 // quotaFor returns the deepest path with a quota at or above path, "" if there

@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"strings"
 	"sync/atomic"
 
 	"github.com/zooraft/zooraft/internal/proto"
@@ -25,16 +26,17 @@ const (
 // node is a znode. Data, name and ACL list are never changed in place: readers
 // and views hold them without a copy.
 type node struct {
-	stat proto.StatPersisted
 	name string // last path segment; empty for the root
-	data []byte // nil is null, which clients can tell from empty
-	acl  *aclSet
 
 	parent, first, next, prev uint32 // first child; next and previous sibling; next also links free nodes
 	children                  int32  // number of direct children
 
 	crc uint32 // CRC-32 of path ‖ data, the part of the digest that stat changes leave alone
 	sum uint32 // the node's term of the tree digest; 0 below /zookeeper/
+
+	data []byte // nil is null, which clients can tell from empty
+	acl  *aclSet
+	stat proto.StatPersisted
 }
 
 type chunk [chunkLen]node
@@ -49,6 +51,31 @@ type slab struct {
 	views *atomic.Int64 // views not yet released; the only field that other goroutines touch
 	free  uint32        // head of the list of free nodes
 	used  uint32        // numbers handed out so far, free ones included
+	names nameArena
+}
+
+// nameArena packs short names into small blocks, so that the collector marks
+// one object for a dozen names. A name keeps its block in memory: the block's
+// size bounds what one long-lived name can hold back.
+type nameArena struct{ block strings.Builder }
+
+const (
+	nameBlockLen = 256 // bytes
+	nameMaxLen   = 64  // bytes; a longer name stands alone
+)
+
+// keep returns a copy of the name that does not hold its path in memory.
+func (a *nameArena) keep(name string) string {
+	if len(name) > nameMaxLen {
+		return strings.Clone(name)
+	}
+	if a.block.Cap()-a.block.Len() < len(name) {
+		a.block.Reset()
+		a.block.Grow(nameBlockLen)
+	}
+	start := a.block.Len()
+	a.block.WriteString(name)
+	return a.block.String()[start:]
 }
 
 func newSlab() slab { return slab{views: new(atomic.Int64), used: 1} }

@@ -134,8 +134,7 @@ func (t *Tree) insert(parent uint32, path string, data []byte, acl []proto.ACL, 
 	i := t.alloc()
 	t.link(parent, i)
 	t.index.add(t.index.hash(path), i)
-	// The name must not keep the whole path in memory.
-	t.fill(i, path, strings.Clone(path[strings.LastIndexByte(path, '/')+1:]), data, acl, st)
+	t.fill(i, path, t.names.keep(path[strings.LastIndexByte(path, '/')+1:]), data, acl, st)
 	switch kind, _ := proto.ClassifyOwner(st.EphemeralOwner); kind {
 	case proto.OwnerSession:
 		set := t.owned[proto.SessionID(st.EphemeralOwner)]
