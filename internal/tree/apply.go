@@ -126,7 +126,7 @@ func (t *Tree) applyMulti(txn *Txn, body []byte, changes []Change) (Result, []Ch
 			return res, changes
 		}
 	}
-	c := checker{t: t, txn: txn, pending: make(map[string]*target, 2*len(ops))}
+	c := checker{t: t, txn: txn, pending: make(map[string]target, 2*len(ops))}
 	plans := make([]plan, 0, len(ops))
 	for i := range ops {
 		p, code := c.plan(&request{MultiOp: ops[i]})

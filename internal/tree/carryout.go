@@ -38,6 +38,7 @@ func (t *Tree) create(txn *Txn, p *plan, changes []Change) (proto.Stat, []Change
 	// takes the new value only if it is greater.
 	if parent := t.at(p.parent); p.version > parent.stat.CVersion {
 		parent = t.edit(p.parent)
+		t.reap.out(p.parent, parent) // insert looks for its new slot
 		parent.stat.CVersion, parent.stat.Pzxid = p.version, txn.Zxid
 		t.seal(parent, parentPath)
 	}
@@ -73,7 +74,9 @@ func (t *Tree) setData(txn *Txn, p *plan, changes []Change) (proto.Stat, []Chang
 	}
 	n := t.edit(p.node)
 	old := len(n.data)
+	t.reap.out(p.node, n)
 	n.stat.Version, n.stat.Mzxid, n.stat.Mtime = p.version, txn.Zxid, txn.TimeMillis
+	t.reap.in(p.node, n)
 	t.putData(n, p.path, bytes.Clone(p.data))
 	t.seal(n, p.path)
 	st, acl := t.stat(n), n.acl.acl

@@ -17,14 +17,15 @@ type target struct {
 	children int32
 	size     int // bytes of data
 	acl      []proto.ACL
+	gone     bool // deleted by an earlier op of the multi
 }
 
 // checker plans ops. In a multi, pending holds what earlier ops of it will
-// have done to nodes, by path; nil stands for a deleted node.
+// have made of nodes, by path.
 type checker struct {
 	t       *Tree
 	txn     *Txn
-	pending map[string]*target
+	pending map[string]target
 }
 
 // plan is an op that has passed all checks and what carrying it out needs.
@@ -44,10 +45,7 @@ type plan struct {
 func (c *checker) look(path string) (target, bool) {
 	if c.pending != nil {
 		if p, ok := c.pending[rootKey(path)]; ok {
-			if p == nil {
-				return target{}, false
-			}
-			return *p, true
+			return p, !p.gone
 		}
 	}
 	i := c.t.find(path)
@@ -70,7 +68,7 @@ func rootKey(path string) string {
 }
 
 // expect notes in a multi what an op will make of a node.
-func (c *checker) expect(path string, n *target) {
+func (c *checker) expect(path string, n target) {
 	if c.pending != nil {
 		c.pending[rootKey(path)] = n
 	}
@@ -200,8 +198,8 @@ func (c *checker) planCreate(op proto.OpCode, r *proto.CreateRequest) (plan, pro
 	if c.pending != nil {
 		parent.children++
 		parent.cversion = p.version // a full counter wraps within a multi, and only there
-		c.expect(parentPath, &parent)
-		c.expect(p.path, &target{owner: p.owner, size: len(r.Data), acl: p.acl})
+		c.expect(parentPath, parent)
+		c.expect(p.path, target{owner: p.owner, size: len(r.Data), acl: p.acl})
 	}
 	return p, proto.ErrOK
 }
@@ -211,11 +209,11 @@ func systemPath(path string) bool {
 }
 
 // planRemoval makes the plan of a deletion that has passed all checks.
-func (c *checker) planRemoval(op proto.OpCode, path, parentPath string, n, parent *target) plan {
+func (c *checker) planRemoval(op proto.OpCode, path, parentPath string, n, parent target) plan {
 	if c.pending != nil {
 		parent.children--
 		c.expect(parentPath, parent)
-		c.expect(path, nil)
+		c.expect(path, target{gone: true})
 	}
 	return plan{op: op, path: path, node: n.number, parent: parent.number}
 }
@@ -245,7 +243,7 @@ func (c *checker) planDelete(r *proto.PathVersion) (plan, proto.ErrCode) {
 	case n.children > 0:
 		return p, proto.ErrNotEmpty
 	}
-	return c.planRemoval(proto.OpDelete, r.Path, parentPath, &n, &parent), proto.ErrOK
+	return c.planRemoval(proto.OpDelete, r.Path, parentPath, n, parent), proto.ErrOK
 }
 
 // versionFits compares a node's version with the one asked for; −1 is any.
@@ -273,7 +271,7 @@ func (c *checker) planSetData(r *proto.SetDataRequest) (plan, proto.ErrCode) {
 	p.node, p.version = n.number, n.version+1
 	if c.pending != nil {
 		n.version, n.size = p.version, len(r.Data)
-		c.expect(r.Path, &n)
+		c.expect(r.Path, n)
 	}
 	return p, proto.ErrOK
 }

@@ -115,7 +115,7 @@ func (h *history) request() (proto.OpCode, []byte) {
 		op := pick(h, proto.OpCreate, proto.OpCreate, proto.OpCreate2, proto.OpCreate2, proto.OpCreateContainer, proto.OpCreateTTL)
 		r := proto.CreateRequest{Path: p, Data: h.data(p), ACL: h.acl(), TTL: -1, Flags: int32(pick(h, 0, 0, 0, 1, 1, 2, 3))}
 		if op == proto.OpCreateTTL {
-			r.Flags, r.TTL = int32(pick(h, 5, 5, 6, 0)), int64(pick(h, 1, 5000, 0, proto.MaxTTLMillis+1))
+			r.Flags, r.TTL = int32(pick(h, 5, 5, 6, 0)), int64(pick(h, 1, 5000, 400_000, 0, proto.MaxTTLMillis+1))
 		} else if h.IntN(20) == 0 {
 			r.Flags = int32(pick(h, -1, 4, 5, 6, 7))
 		}
@@ -154,7 +154,7 @@ func (h *history) command() (proto.OpCode, []byte) {
 
 func (h *history) txn() Txn {
 	h.zxid++
-	txn := Txn{Zxid: h.zxid, TimeMillis: int64(h.zxid) * 10, Session: proto.SessionID(1 + h.IntN(3))}
+	txn := Txn{Zxid: h.zxid, TimeMillis: int64(h.zxid) * 7919, Session: proto.SessionID(1 + h.IntN(3))}
 	txn.Identities = pick(h, nil, nil, []proto.ID{{Scheme: "digest", ID: "u:h"}}, []proto.ID{{Scheme: "ip", ID: "127.0.0.1"}, {Scheme: "super"}})
 	if h.IntN(20) == 0 {
 		txn.Switches |= proto.SwitchSkipACL
@@ -206,7 +206,7 @@ func checkInvariants(t testing.TB, tr *Tree) {
 	var size int64
 	refs := map[*aclSet]int{}
 	quotas := map[string]struct{}{}
-	reapable := map[uint32]struct{}{}
+	reapable := map[reapSlot]map[uint32]struct{}{}
 	if err := walk(tr.chunks, func(path string, n *node) error {
 		i := tr.find(path)
 		kids := 0
@@ -221,14 +221,17 @@ func checkInvariants(t testing.TB, tr *Tree) {
 		nodes++
 		size += int64(utf8.RuneCountInString(path) + len(n.data))
 		refs[n.acl]++
-		switch kind, _ := proto.ClassifyOwner(n.stat.EphemeralOwner); kind {
-		case proto.OwnerSession:
+		if kind, _ := proto.ClassifyOwner(n.stat.EphemeralOwner); kind == proto.OwnerSession {
 			owned++
 			if _, ok := tr.owned[proto.SessionID(n.stat.EphemeralOwner)][i]; !ok {
 				return fmt.Errorf("%s: not with its owner", path)
 			}
-		case proto.OwnerContainer, proto.OwnerTTL:
-			reapable[i] = struct{}{}
+		}
+		if s, ok := slotOf(n); ok {
+			if reapable[s] == nil {
+				reapable[s] = map[uint32]struct{}{}
+			}
+			reapable[s][i] = struct{}{}
 		}
 		if prefix, name, ok := quotaNode(path); ok && name == quotaLimitsName {
 			quotas[prefix] = struct{}{}
@@ -264,7 +267,7 @@ func checkInvariants(t testing.TB, tr *Tree) {
 		{"used numbers", int(tr.used) - 1, nodes + free}, {"data size", tr.ApproximateDataSize(), size},
 		{"ephemerals", tr.EphemeralCount(), owned}, {"ephemerals in sets", inSets, owned},
 		{"ACL lists", len(tr.acls.sets), len(refs)}, {"digest", tr.Digest(), tr.DigestFull()},
-		{"quotas", maps.Equal(tr.quotas, quotas), true}, {"reapable", maps.Equal(tr.reapable, reapable), true},
+		{"quotas", maps.Equal(tr.quotas, quotas), true}, {"reapable", reflect.DeepEqual(tr.reap.slots, reapable), true},
 	} {
 		if c.got != c.want {
 			t.Fatalf("%s: %v, want %v", c.what, c.got, c.want)
@@ -325,6 +328,10 @@ func runHistory(t *testing.T, seed uint64, length int) {
 			t.Fatalf("step %d: tree\n%s\ntwin\n%s", i, got, want)
 		}
 		checkInvariants(t, tr)
+		now, unused := int64(h.zxid)*7919+int64(h.IntN(600_000)), int64(h.IntN(3))*100_000
+		if got, want := reapPaths(tr.Reapable(now, unused, 1000)), tw.reapable(now, unused); !slices.Equal(got, want) {
+			t.Fatalf("step %d: reapable %v, want %v", i, got, want)
+		}
 		if tr.NodeCount() != tw.count() || !slices.Equal(tr.Ephemerals(txn.Session, "/"), tw.ephemerals(txn.Session)) {
 			t.Fatalf("step %d: counts or ephemerals differ", i)
 		}
@@ -350,4 +357,13 @@ func runHistory(t *testing.T, seed uint64, length int) {
 
 func sameChanges(a, b []Change) bool {
 	return len(a) == len(b) && (len(a) == 0 || reflect.DeepEqual(a, b))
+}
+
+func reapPaths(list []Reap) []string {
+	out := []string{}
+	for _, r := range list {
+		out = append(out, r.Path)
+	}
+	slices.Sort(out)
+	return out
 }

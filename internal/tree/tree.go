@@ -21,8 +21,7 @@ type Tree struct {
 	// owned holds each session's ephemerals. As on Apache a session stays,
 	// with an empty set, until it is closed.
 	owned map[proto.SessionID]map[uint32]struct{}
-	// reapable holds container and TTL nodes.
-	reapable map[uint32]struct{}
+	reap  reapIndex
 	// quotas holds the paths that have a limits node: invariant
 	// p ∈ quotas ⇔ /zookeeper/quota‖p‖/zookeeper_limits exists.
 	quotas map[string]struct{}
@@ -33,7 +32,8 @@ type Tree struct {
 func newEmpty() *Tree {
 	return &Tree{
 		slab: newSlab(), index: newIndex(), acls: newACLTable(),
-		owned: map[proto.SessionID]map[uint32]struct{}{}, reapable: map[uint32]struct{}{}, quotas: map[string]struct{}{},
+		owned: map[proto.SessionID]map[uint32]struct{}{}, quotas: map[string]struct{}{},
+		reap: reapIndex{slots: map[reapSlot]map[uint32]struct{}{}},
 	}
 }
 
@@ -132,11 +132,12 @@ func (t *Tree) insertRoot(data []byte, acl []proto.ACL, st proto.StatPersisted) 
 // stat and quotas alone. Data is kept as it is.
 func (t *Tree) insert(parent uint32, path string, data []byte, acl []proto.ACL, st proto.StatPersisted) uint32 {
 	i := t.alloc()
+	t.reap.out(parent, t.at(parent))
 	t.link(parent, i)
+	t.reap.in(parent, t.at(parent))
 	t.index.add(t.index.hash(path), i)
 	t.fill(i, path, t.names.keep(path[strings.LastIndexByte(path, '/')+1:]), data, acl, st)
-	switch kind, _ := proto.ClassifyOwner(st.EphemeralOwner); kind {
-	case proto.OwnerSession:
+	if kind, _ := proto.ClassifyOwner(st.EphemeralOwner); kind == proto.OwnerSession {
 		set := t.owned[proto.SessionID(st.EphemeralOwner)]
 		if set == nil {
 			set = map[uint32]struct{}{}
@@ -144,9 +145,8 @@ func (t *Tree) insert(parent uint32, path string, data []byte, acl []proto.ACL, 
 		}
 		set[i] = struct{}{}
 		t.ephemerals++
-	case proto.OwnerContainer, proto.OwnerTTL:
-		t.reapable[i] = struct{}{}
 	}
+	t.reap.in(i, t.at(i))
 	return i
 }
 
@@ -163,19 +163,20 @@ func (t *Tree) fill(i uint32, path, name string, data []byte, acl []proto.ACL, s
 // parent's stat and quotas alone.
 func (t *Tree) remove(i uint32, path string) {
 	n := t.at(i)
-	switch kind, _ := proto.ClassifyOwner(n.stat.EphemeralOwner); kind {
-	case proto.OwnerSession:
+	if kind, _ := proto.ClassifyOwner(n.stat.EphemeralOwner); kind == proto.OwnerSession {
 		delete(t.owned[proto.SessionID(n.stat.EphemeralOwner)], i)
 		t.ephemerals--
-	case proto.OwnerContainer, proto.OwnerTTL:
-		delete(t.reapable, i)
 	}
+	t.reap.out(i, n)
 	t.nodes--
 	t.dataBytes -= sizeOf(path, n.data)
 	t.digest -= uint64(n.sum)
 	t.acls.release(n.acl)
 	t.index.remove(t.index.hash(path), i)
+	parent := n.parent
+	t.reap.out(parent, t.at(parent))
 	t.unlink(i)
+	t.reap.in(parent, t.at(parent))
 	t.release(i)
 }
 

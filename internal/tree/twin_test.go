@@ -369,6 +369,20 @@ func (w *twin) ephemerals(id proto.SessionID) []string {
 	return out
 }
 
+func (w *twin) reapable(now, maxNeverUsed int64) []string {
+	out := []string{}
+	for p, n := range w.nodes {
+		age := now - n.st.Mtime
+		kind, ttl := proto.ClassifyOwner(n.st.EphemeralOwner)
+		if w.children(p) == 0 && (kind == proto.OwnerTTL && age > ttl || kind == proto.OwnerContainer &&
+			(n.st.CVersion > 0 || maxNeverUsed > 0 && age > maxNeverUsed)) {
+			out = append(out, p)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
 // quotaOf returns the deepest path at or above path that has limits.
 func (w *twin) quotaOf(path string) string {
 	for p := path; p != "/"; p = twinParent(p) {
