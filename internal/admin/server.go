@@ -124,7 +124,7 @@ type Stats struct {
 	LastZxid    proto.Zxid           // the last applied
 	StartTime   time.Time            // with its monotonic reading, for uptime
 
-	Responses Sizes // encoded replies to reads with data, in bytes
+	Responses Sizes // replies and watch events, in bytes without the length prefix
 	Proposals Sizes // leader only: proposals, in bytes
 
 	Nodes               int   // znodes, the four of /zookeeper and the root included

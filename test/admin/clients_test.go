@@ -3,6 +3,7 @@ package admin
 import (
 	"io"
 	"net"
+	"slices"
 	"testing"
 	"time"
 
@@ -129,4 +130,9 @@ func (s *scene) ask(word string) (text, asker string) {
 		s.t.Fatalf("%s of %s: %v", word, s.server.Kind, err)
 	}
 	return string(answer), "/" + conn.LocalAddr().String()
+}
+
+func sorted(list []string) []string {
+	slices.Sort(list)
+	return list
 }
