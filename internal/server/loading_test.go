@@ -81,3 +81,19 @@ func TestASecondServerOnTheSameDataLeavesTheFirstAlone(t *testing.T) {
 		t.Errorf("the first one says %q", text)
 	}
 }
+
+func TestTheMaskOfStmkMayComeLater(t *testing.T) {
+	c := testConfig(t)
+	c.Words.Allowed = []string{"gtmk", "stmk"}
+	s := startServer(t, c)
+	asker := dial(t, s)
+	asker.write([]byte("stmk"))
+	eventually(t, "the word has been taken", func() bool { return s.metrics.packetsReceived.Load() == 1 })
+	asker.write([]byte{0, 0, 0, 0, 0, 0, 0, 9})
+	if text, err := io.ReadAll(asker.net); err != nil || string(text) != "9" {
+		t.Errorf("stmk: %q, %v", text, err)
+	}
+	if text := word(t, s, "gtmk"); text != "9" {
+		t.Errorf("gtmk: %q", text)
+	}
+}
