@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"flag"
 	"hash/crc32"
 	"io"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"github.com/zooraft/zooraft/internal/proto"
 	"github.com/zooraft/zooraft/internal/snapshot"
 	"github.com/zooraft/zooraft/test/peer"
+	"github.com/zooraft/zooraft/test/toolchain"
 )
 
 // ownNodes are nodes that the real server writes itself at its start.
@@ -200,7 +202,7 @@ func populate(c *client) {
 	c.create(proto.OpCreate, proto.CreateRequest{Path: "/eph", Data: []byte("e"), Flags: 1, ACL: anna})
 	c.create(proto.OpCreate, proto.CreateRequest{Path: "/null/seq-", Flags: 2})
 	c.create(proto.OpCreateContainer, proto.CreateRequest{Path: "/container", Flags: 4})
-	c.create(proto.OpCreate, proto.CreateRequest{Path: "/container/x", Data: bytes.Repeat([]byte("abc"), 20000)})
+	c.create(proto.OpCreate, proto.CreateRequest{Path: "/container/x", Data: bytes.Repeat([]byte("abc"), 1000)})
 	c.create(proto.OpCreateTTL, proto.CreateRequest{Path: "/ttl", Flags: 5, TTL: 3600000})
 	c.create(proto.OpCreate, proto.CreateRequest{Path: "/zookeeper/quota/null"})
 	c.create(proto.OpCreate, proto.CreateRequest{Path: "/zookeeper/quota/null/zookeeper_limits", Data: []byte("count=10,bytes=-1")})
@@ -228,6 +230,7 @@ func TestASnapshotThatApacheWroteIsRead(t *testing.T) {
 			s.Kill(t)
 
 			name := newest(t, opts.DataDir, func(n string) bool { _, ok := snapshot.ParseSnapshotName(n); return ok })
+			keep(t, name)
 			f, trailer := readSnapshot(t, name)
 			sameTree(t, f.view(), live)
 			if !slices.Contains(f.sessions, snapshot.Session{ID: c.id, TimeoutMillis: 40000}) {
@@ -257,6 +260,32 @@ func backToApache(t *testing.T, f *file, zxid proto.Zxid, want map[string]node) 
 	noMismatch(t, s)
 }
 
+var update = flag.Bool("update", false, "keep what the real server writes as test data of room snapshot")
+
+// keep copies a file to where the room's own tests find it, which need no Java.
+func keep(t *testing.T, name string) {
+	t.Helper()
+	if !*update {
+		return
+	}
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	as := "apache-" + peer.ApacheVersion + filepath.Ext(filepath.Base(name))
+	if zxid, ok := snapshot.ParseSnapshotName(filepath.Base(name)); ok && filepath.Base(name) == snapshot.SnapshotName(zxid) {
+		as = "apache-" + peer.ApacheVersion + ".plain"
+	}
+	if _, ok := snapshot.ParseLogName(filepath.Base(name)); ok {
+		as = "apache-" + peer.ApacheVersion + ".log"
+		// The space taken in advance is 64 MiB of zeros: a few are enough.
+		b = append(bytes.TrimRight(b, "\x00"), make([]byte, 100)...)
+	}
+	if err := os.WriteFile(filepath.Join(toolchain.Root(), "internal", "snapshot", "testdata", as), b, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestALogThatApacheWroteIsRead(t *testing.T) {
 	opts := options(t.TempDir(), nil)
 	s := peer.StartApache(t, opts)
@@ -271,6 +300,7 @@ func TestALogThatApacheWroteIsRead(t *testing.T) {
 	s.Kill(t)
 
 	name := newest(t, opts.DataDir, func(n string) bool { _, ok := snapshot.ParseLogName(n); return ok })
+	keep(t, name)
 	in, err := os.Open(name)
 	if err != nil {
 		t.Fatal(err)
