@@ -16,6 +16,8 @@ type fsm struct {
 	broken func(error)               // stops the node; may not block
 	count  func(commands, bytes int) // what was applied, for the snapshot trigger
 
+	observe *Observer // may be nil
+
 	// refused is set when an entry was not understood: nothing later may be
 	// applied, and no snapshot may cover it.
 	refused atomic.Bool
@@ -73,7 +75,9 @@ func (f *fsm) Snapshot() (raft.FSMSnapshot, error) {
 
 // Restore implements raft.FSM.
 func (f *fsm) Restore(r io.ReadCloser) error {
+	start := f.observe.clock()
 	err := f.sm.Restore(r)
+	f.observe.restored(start)
 	if err != nil {
 		f.spoiled(err)
 	}

@@ -18,6 +18,9 @@ type Observer struct {
 	Settled func(took time.Duration)
 	// SnapshotTaken is told of each snapshot that has become durable.
 	SnapshotTaken func(took time.Duration)
+	// Restored is told of each snapshot that was read into the state machine,
+	// also when that failed.
+	Restored func(took time.Duration)
 
 	now func() time.Time // Config.Now, set by Open
 }
@@ -57,5 +60,11 @@ func (o *Observer) settled(since time.Time) {
 func (o *Observer) snapshotTaken(since time.Time) {
 	if o != nil && o.SnapshotTaken != nil {
 		o.SnapshotTaken(o.clock().Sub(since))
+	}
+}
+
+func (o *Observer) restored(since time.Time) {
+	if o != nil && o.Restored != nil {
+		o.Restored(o.clock().Sub(since))
 	}
 }

@@ -48,7 +48,7 @@ func Open(cfg Config, sm StateMachine, events Events) (_ *Node, err error) {
 	n.batcher = newBatcher(cfg, n.stop)
 	n.batcher.unknown = events.FateUnknown
 	n.trigger = newSnapshotTrigger(cfg)
-	n.fsm = &fsm{sm: sm, broken: n.fail, count: n.trigger.add,
+	n.fsm = &fsm{sm: sm, broken: n.fail, count: n.trigger.add, observe: &n.cfg.Observe,
 		spoiled: func(err error) { n.snapshots.setAside(err) }}
 	defer close(n.opened)
 	defer func() {

@@ -68,6 +68,7 @@ func (d *duties) expire(quit chan struct{}) {
 		// must not pay for that.
 		if late := s.clock.Monotonic() - next; late > tick/2 {
 			s.logger.Warn("the expirer was held up; sessions get their full timeout again", "late", late)
+			s.logMetrics.pauseTime.Observe(late.Milliseconds())
 			d.reseed()
 			continue
 		}

@@ -2,6 +2,7 @@ package server
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"strings"
@@ -95,5 +96,43 @@ func TestTheMaskOfStmkMayComeLater(t *testing.T) {
 	}
 	if text := word(t, s, "gtmk"); text != "9" {
 		t.Errorf("gtmk: %q", text)
+	}
+}
+
+func TestSnapshotsAndStartsAreMeasured(t *testing.T) {
+	c := testConfig(t)
+	first, err := Start(Options{Config: c, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-first.Ready()
+	writer := connect(t, first, proto.ConnectRequest{})
+	for i := range 10 {
+		writer.create(fmt.Sprintf("/n%d", i), "x", 0)
+	}
+	if err := first.node.Snapshot(); err != nil {
+		t.Fatal(err)
+	}
+	writer.create("/behind", "x", 0)
+	if n := first.logMetrics.snapshotTime.Value().Count; n != 1 {
+		t.Errorf("%d snapshots were measured", n)
+	}
+	if v := first.logMetrics.batchSize.Value(); v.Sum < 12 || first.logMetrics.fsyncTime.Value().Count < v.Count {
+		t.Errorf("entries: %+v, appends: %+v", v, first.logMetrics.fsyncTime.Value())
+	}
+	if err := first.Stop(); err != nil {
+		t.Fatal(err)
+	}
+
+	m := startServer(t, c).logMetrics
+	if loaded := m.txnsLoaded.Value(); loaded.Count != 1 || loaded.Sum < 1 {
+		t.Errorf("entries loaded: %+v", loaded)
+	}
+	for name, n := range map[string]int64{
+		"snapshot": m.snapLoadTime.Value().Count, "log": m.txnsLoadTime.Value().Count, "start": m.dbInitTime.Value().Count,
+	} {
+		if n != 1 {
+			t.Errorf("the loading of the %s was measured %d times", name, n)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/zooraft/zooraft/internal/consensus"
@@ -19,6 +20,12 @@ type logMetrics struct {
 	fsyncTime     *metrics.Summary
 	snapshotTime  *metrics.Summary
 	dbInitTime    *metrics.Summary
+	snapLoadTime  *metrics.Summary
+	txnsLoaded    *metrics.Summary
+	txnsLoadTime  *metrics.Summary
+	pauseTime     *metrics.AdvancedSummary
+
+	started atomic.Bool // what is restored from now on is no part of the start
 }
 
 func newLogMetrics(r *metrics.Registry) *logMetrics {
@@ -32,6 +39,10 @@ func newLogMetrics(r *metrics.Registry) *logMetrics {
 		fsyncTime:     r.Summary("fsynctime", "Milliseconds to append entries to the log and sync it."),
 		snapshotTime:  r.Summary("snapshottime", "Milliseconds to write a snapshot."),
 		dbInitTime:    r.Summary("dbinittime", "Milliseconds from the start to serving: snapshot and log are loaded."),
+		snapLoadTime:  r.Summary("startup_snap_load_time", "Milliseconds to load the snapshot at start."),
+		txnsLoaded:    r.Summary("startup_txns_loaded", "Log entries applied at start."),
+		txnsLoadTime:  r.Summary("startup_txns_load_time", "Milliseconds from the start to serving, without the snapshot's."),
+		pauseTime:     r.AdvancedSummary("jvm_pause_time_ms", "Milliseconds by which a tick of the expirer came late, from half a tick on."),
 	}
 }
 
@@ -50,5 +61,19 @@ func (m *logMetrics) observer() consensus.Observer {
 		},
 		Settled:       func(took time.Duration) { m.queueAndFlush.Observe(took.Milliseconds()) },
 		SnapshotTaken: func(took time.Duration) { m.snapshotTime.Observe(took.Milliseconds()) },
+		Restored: func(took time.Duration) {
+			if !m.started.Load() {
+				m.snapLoadTime.Observe(took.Milliseconds())
+			}
+		},
 	}
+}
+
+// startDone notes the end of the start, which took that long and applied that
+// many entries from the log.
+func (m *logMetrics) startDone(took time.Duration, entries uint64) {
+	m.started.Store(true)
+	m.dbInitTime.Observe(took.Milliseconds())
+	m.txnsLoaded.Observe(int64(entries))
+	m.txnsLoadTime.Observe(took.Milliseconds() - m.snapLoadTime.Value().Sum)
 }

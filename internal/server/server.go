@@ -254,7 +254,8 @@ func (s *Server) beginLeading() {
 	s.duties.start()
 	s.serving.Store(true)
 	s.readyOne.Do(func() {
-		s.logMetrics.dbInitTime.Observe(s.clock.Wall().Sub(s.started).Milliseconds())
+		status := s.node.Status()
+		s.logMetrics.startDone(s.clock.Wall().Sub(s.started), status.AppliedIndex-status.NewestSnapshot)
 		close(s.ready)
 	})
 }

@@ -138,8 +138,8 @@ func TestThePageOfMetricsTellsTheTruth(t *testing.T) {
 	d.create("/d", "", 1, proto.ErrOK)
 	d.read(proto.OpExists, "/d", true, proto.ErrOK)
 	_, values := monitor(t, s)
-	// The script meets no limit, no failure and no snapshot.
-	quiet := regexp.MustCompile(`snapshottime|_(rejected|dropped|expired)$|^(stale|throttled|large|request_throttle|quota_exceeded)_|` +
+	// The script meets no limit, no failure, no pause and no snapshot.
+	quiet := regexp.MustCompile(`snapshottime|startup_snap_load_time|jvm_pause|_(rejected|dropped|expired)$|^(stale|throttled|large|request_throttle|quota_exceeded)_|` +
 		`without_zk_server_running|token_deficit|connection_drop_count|node_(created|children)_watch|outstanding_requests|` +
 		`connection_drop_probability|auth_failed_count`)
 	row := regexp.MustCompile("(?m)^\\| `([a-z0-9_]+)` \\|.*\\| (same|nearest|0) \\|")
