@@ -37,19 +37,7 @@ func Open(cfg Config, sm StateMachine, events Events) (_ *Node, err error) {
 	// bbolt reads mapped memory; a fault there is to be an error, not a crash.
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	cfg.Observe.now = cfg.Now
-	n := &Node{
-		cfg: cfg, events: events, logger: cfg.Logger.With("room", "consensus"),
-		opened: make(chan struct{}),
-		stop:   make(chan struct{}),
-		failed: make(chan struct{}),
-		down:   make(chan struct{}),
-	}
-	n.disk = &disk{stop: n.stop, now: cfg.Now, changed: n.diskChanged, broken: n.fail}
-	n.batcher = newBatcher(cfg, n.stop)
-	n.batcher.unknown = events.FateUnknown
-	n.trigger = newSnapshotTrigger(cfg)
-	n.fsm = &fsm{sm: sm, broken: n.fail, count: n.trigger.add, observe: &n.cfg.Observe,
-		spoiled: func(err error) { n.snapshots.setAside(err) }}
+	n := newNode(cfg, sm, events)
 	defer close(n.opened)
 	defer func() {
 		if err != nil {
@@ -66,6 +54,26 @@ func Open(cfg Config, sm StateMachine, events Events) (_ *Node, err error) {
 		return nil, err
 	}
 	return n, nil
+}
+
+// newNode makes a node that holds nothing yet.
+func newNode(cfg Config, sm StateMachine, events Events) *Node {
+	n := &Node{
+		cfg: cfg, events: events, logger: cfg.Logger.With("room", "consensus"),
+		opened: make(chan struct{}),
+		stop:   make(chan struct{}),
+		failed: make(chan struct{}),
+		down:   make(chan struct{}),
+	}
+	n.disk = &disk{stop: n.stop, now: cfg.Now, changed: n.diskChanged, broken: n.fail}
+	n.batcher = newBatcher(cfg, n.stop)
+	if events != nil {
+		n.batcher.unknown = events.FateUnknown
+	}
+	n.trigger = newSnapshotTrigger(cfg)
+	n.fsm = &fsm{sm: sm, broken: n.fail, count: n.trigger.add, observe: &n.cfg.Observe,
+		spoiled: func(err error) { n.snapshots.setAside(err) }}
+	return n
 }
 
 // openFiles opens the stores and compares the witnesses.

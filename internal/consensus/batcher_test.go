@@ -1,0 +1,216 @@
+package consensus
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/hashicorp/raft"
+)
+
+// manualFuture resolves when the test says so.
+type manualFuture struct{ result chan error }
+
+func (f *manualFuture) Error() error { return <-f.result }
+
+// benchedBatcher is a batcher whose entries wait for the test.
+type benchedBatcher struct {
+	*batcher
+	entries chan entry
+	futures chan *manualFuture
+	lost    chan []uint64
+	stop    chan struct{}
+	done    sync.WaitGroup
+}
+
+func newBenchedBatcher(t *testing.T, change func(*Config)) *benchedBatcher {
+	t.Helper()
+	c := testConfig(t.TempDir())
+	change(&c)
+	b := &benchedBatcher{
+		entries: make(chan entry, 1000), futures: make(chan *manualFuture, 1000),
+		lost: make(chan []uint64, 1000), stop: make(chan struct{}),
+	}
+	b.batcher = newBatcher(c, b.stop)
+	b.apply = func(data []byte) raft.Future {
+		e, err := decodeEntry(data)
+		if err != nil {
+			t.Error(err)
+		}
+		f := &manualFuture{result: make(chan error, 1)}
+		b.entries <- e
+		b.futures <- f
+		return f
+	}
+	b.unknown = func(tokens []uint64) { b.lost <- tokens }
+	b.setLeading(true)
+	b.done.Add(2)
+	go func() { defer b.done.Done(); b.run() }()
+	go func() { defer b.done.Done(); b.reap() }()
+	t.Cleanup(func() {
+		close(b.stop)
+		for {
+			select {
+			case f := <-b.futures:
+				f.result <- raft.ErrRaftShutdown
+				continue
+			default:
+			}
+			break
+		}
+		b.done.Wait()
+	})
+	return b
+}
+
+func (b *benchedBatcher) put(t *testing.T, from, to int) {
+	t.Helper()
+	for i := from; i <= to; i++ {
+		if err := b.propose(proposal{token: uint64(i), command: fmt.Append(nil, i)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func commandsOf(e entry) []string {
+	var list []string
+	for _, c := range e.commands {
+		list = append(list, string(c))
+	}
+	return list
+}
+
+func TestAGroupGrowsWhileEntriesAreOnTheirWay(t *testing.T) {
+	for _, inFlight := range []int{1, 2} {
+		t.Run(fmt.Sprint(inFlight, " in flight"), func(t *testing.T) {
+			b := newBenchedBatcher(t, func(c *Config) { c.InFlight, c.MaxBatchCommands = inFlight, 3 })
+			for i := 1; i <= inFlight; i++ { // each leaves alone, at once
+				b.put(t, i, i)
+				if got := commandsOf(<-b.entries); !slices.Equal(got, []string{fmt.Sprint(i)}) {
+					t.Fatalf("entry %d holds %v", i, got)
+				}
+			}
+			b.put(t, 11, 15)
+			select {
+			case e := <-b.entries:
+				t.Fatalf("%v left beyond the limit", commandsOf(e))
+			default:
+			}
+			(<-b.futures).result <- nil
+			if got := commandsOf(<-b.entries); !slices.Equal(got, []string{"11", "12", "13"}) {
+				t.Fatalf("the group is %v", got)
+			}
+			(<-b.futures).result <- nil
+			if got := commandsOf(<-b.entries); !slices.Equal(got, []string{"14", "15"}) {
+				t.Fatalf("the rest is %v", got)
+			}
+		})
+	}
+}
+
+func TestGroupsAreBoundedByBytesAndALargeCommandGoesAlone(t *testing.T) {
+	b := newBenchedBatcher(t, func(c *Config) { c.InFlight, c.MaxBatchBytes = 1, 100 })
+	b.put(t, 1, 1)
+	<-b.entries
+	for _, size := range []int{40, 40, 40, 1000, 10} {
+		if err := b.propose(proposal{command: bytes.Repeat([]byte("x"), size)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, want := range [][]int{{40, 40}, {40}, {1000}, {10}} {
+		(<-b.futures).result <- nil
+		var sizes []int
+		for _, c := range (<-b.entries).commands {
+			sizes = append(sizes, len(c))
+		}
+		if !slices.Equal(sizes, want) {
+			t.Fatalf("an entry holds commands of %v bytes, want %v", sizes, want)
+		}
+	}
+}
+
+func TestTheQueueHasLimits(t *testing.T) {
+	b := newBenchedBatcher(t, func(c *Config) { c.InFlight, c.MaxQueueCommands, c.MaxQueueBytes = 1, 5, 100 })
+	b.put(t, 1, 1)
+	<-b.entries
+	b.put(t, 2, 6)
+	if err := b.propose(proposal{token: 7}); !errors.Is(err, ErrQueueFull) {
+		t.Fatalf("a sixth waiting command: %v", err)
+	}
+	(<-b.futures).result <- nil
+	<-b.entries
+	if err := b.propose(proposal{command: make([]byte, 1000)}); err != nil {
+		t.Fatalf("one command larger than the limit, alone: %v", err)
+	}
+	if err := b.propose(proposal{command: make([]byte, 1)}); !errors.Is(err, ErrQueueFull) {
+		t.Fatalf("bytes beyond the limit: %v", err)
+	}
+	if err := b.propose(proposal{command: make([]byte, maxEntryBytes)}); !errors.Is(err, ErrCommandTooLarge) {
+		t.Fatalf("a command larger than an entry: %v", err)
+	}
+}
+
+func TestEachTokenIsNamedOnceWhenItsFateIsUnknown(t *testing.T) {
+	b := newBenchedBatcher(t, func(c *Config) { c.InFlight = 1 })
+	b.put(t, 1, 1)
+	<-b.entries
+	b.put(t, 2, 3)
+	(<-b.futures).result <- raft.ErrLeadershipLost
+	if got := <-b.lost; !slices.Equal(got, []uint64{1}) {
+		t.Fatalf("lost %v", got)
+	}
+	<-b.entries
+	b.put(t, 4, 5)
+	b.setLeading(false) // what waits is given up, what is on its way is not
+	if got := <-b.lost; !slices.Equal(got, []uint64{4, 5}) {
+		t.Fatalf("lost %v", got)
+	}
+	if err := b.propose(proposal{token: 6}); !errors.Is(err, ErrNotLeader) {
+		t.Fatalf("propose without leading: %v", err)
+	}
+	b.setLeading(true)
+	b.put(t, 7, 7)
+	b.setDiskFull(true)
+	if err := b.propose(proposal{token: 8}); !errors.Is(err, ErrDiskFull) {
+		t.Fatalf("propose on a full disk: %v", err)
+	}
+	b.giveUpIfFull()
+	if got := <-b.lost; !slices.Equal(got, []uint64{2, 3, 7}) {
+		t.Fatalf("lost %v", got)
+	}
+	(<-b.futures).result <- raft.ErrLeadershipLost // named already
+	b.setDiskFull(false)
+	b.put(t, 9, 9)
+	<-b.entries
+	(<-b.futures).result <- raft.ErrLeadershipLost
+	if got := <-b.lost; !slices.Equal(got, []uint64{9}) {
+		t.Fatalf("lost %v", got)
+	}
+}
+
+func TestLeaderTimeNeverRunsBackwardsWithinATerm(t *testing.T) {
+	clock := []int64{100, 90, 95, 101, 50, 60}
+	b := newBenchedBatcher(t, func(c *Config) {
+		c.InFlight = 1
+		c.Stamp = func() (int64, uint32) {
+			now := clock[0]
+			clock = clock[1:]
+			return now, 7
+		}
+	})
+	for i, want := range []int64{100, 100, 100, 101, 50, 60} {
+		if i == 4 { // a new term takes the clock as it is
+			b.setLeading(false)
+			b.setLeading(true)
+		}
+		b.put(t, i, i)
+		e := <-b.entries
+		if e.timeMillis != want || e.flags != 7 {
+			t.Fatalf("entry %d has time %d and flags %d, want time %d", i, e.timeMillis, e.flags, want)
+		}
+		(<-b.futures).result <- nil
+	}
+}
