@@ -100,52 +100,68 @@ func matches(id proto.ID, want string) bool {
 // the asker's identities. Beside ErrInvalidACL it can fail with ErrMarshalling,
 // where Apache's server trips over a null field.
 func fixACL(txn *Txn, acl []proto.ACL) ([]proto.ACL, proto.ErrCode) {
-	uniq, code := withoutDuplicates(acl)
+	acl, code := withoutDuplicates(acl)
 	if code != proto.ErrOK {
 		return nil, code
 	}
-	if len(uniq) == 0 {
+	if len(acl) == 0 {
 		return nil, proto.ErrInvalidACL
 	}
-	out := make([]proto.ACL, 0, len(uniq))
-	for _, a := range uniq {
-		switch {
-		case a.ID.Scheme == proto.NullString:
-			return nil, proto.ErrInvalidACL
-		case a.ID.Scheme == schemeAuth:
-			before := len(out)
-			for _, id := range txn.Identities {
-				if txn.hasProvider(id.Scheme) && id.Scheme != schemeIP {
-					out = append(out, proto.ACL{Perms: a.Perms, ID: id})
-				}
-			}
-			if len(out) == before {
-				return nil, proto.ErrInvalidACL
+	for i := 0; i < len(acl); i++ {
+		if acl[i].ID.Scheme != schemeAuth {
+			if code := checkEntry(txn, acl[i].ID); code != proto.ErrOK {
+				return nil, code
 			}
 			continue
-		case a.ID.Scheme == schemeWorld:
-			if a.ID.ID == proto.NullString {
-				return nil, proto.ErrMarshalling
-			}
-			if a.ID.ID != idAnyone {
-				return nil, proto.ErrInvalidACL
-			}
-		case !txn.hasProvider(a.ID.Scheme):
-			return nil, proto.ErrInvalidACL
-		case a.ID.ID == proto.NullString:
-			return nil, proto.ErrMarshalling
-		case !validID(a.ID):
+		}
+		ids := authenticated(txn, acl[i].Perms)
+		if len(ids) == 0 {
 			return nil, proto.ErrInvalidACL
 		}
-		out = append(out, a)
+		acl = slices.Concat(acl[:i], ids, acl[i+1:])
+		i += len(ids) - 1
 	}
-	return out, proto.ErrOK
+	return acl, proto.ErrOK
+}
+
+// checkEntry judges an entry's id, in Apache's order.
+func checkEntry(txn *Txn, id proto.ID) proto.ErrCode {
+	switch {
+	case id.Scheme == proto.NullString:
+		return proto.ErrInvalidACL
+	case id.Scheme == schemeWorld && id.ID == idAnyone:
+		return proto.ErrOK
+	case id.Scheme == schemeWorld && id.ID == proto.NullString:
+		return proto.ErrMarshalling
+	case id.Scheme == schemeWorld || !txn.hasProvider(id.Scheme):
+		return proto.ErrInvalidACL
+	case id.ID == proto.NullString:
+		return proto.ErrMarshalling
+	case !validID(id):
+		return proto.ErrInvalidACL
+	}
+	return proto.ErrOK
+}
+
+// authenticated returns what an auth entry stands for: the asker's identities,
+// without ip, which proves nothing, and super, which is no scheme of its own.
+func authenticated(txn *Txn, perms int32) []proto.ACL {
+	var out []proto.ACL
+	for _, id := range txn.Identities {
+		if id.Scheme != schemeIP && txn.hasProvider(id.Scheme) {
+			out = append(out, proto.ACL{Perms: perms, ID: id})
+		}
+	}
+	return out
 }
 
 // withoutDuplicates drops entries that are equal to an earlier one. Apache
 // compares each entry with the earlier ones, perms first and then the strings
 // of the later one, and a null string there ends the request.
 func withoutDuplicates(acl []proto.ACL) ([]proto.ACL, proto.ErrCode) {
+	if len(acl) < 2 {
+		return acl, proto.ErrOK
+	}
 	out := make([]proto.ACL, 0, len(acl))
 	for _, a := range acl {
 		dup := false
