@@ -34,14 +34,17 @@ func TestTheOracleMasksExactlyTheRowsThatThePageMarks(t *testing.T) {
 			marked = append(marked, m[1])
 		}
 	}
+	var masked []string
 	for _, r := range oracle.Rows {
+		masked = append(masked, r.Name)
 		if !slices.Contains(marked, r.Name) {
 			t.Errorf("the oracle masks %s, which the page does not mark", r.Name)
 		}
-		marked = slices.DeleteFunc(marked, func(name string) bool { return name == r.Name })
 	}
 	for _, name := range marked {
-		t.Errorf("the page marks %s, which the oracle does not mask", name)
+		if !slices.Contains(masked, name) {
+			t.Errorf("the page marks %s, which the oracle does not mask", name)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package peer
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -50,11 +51,29 @@ func ZooraftBinary(tb testing.TB, race bool) string {
 	return path
 }
 
+// LogStoreVariable names the environment variable that picks the log store of
+// every zooraft whose test does not: the whole suite runs once with each.
+const LogStoreVariable = "ZOORAFT_TEST_LOG_STORE"
+
+// LogStore is the log store of a zooraft whose test does not pick one: "wal" or
+// "bolt".
+func LogStore() string {
+	if store := os.Getenv(LogStoreVariable); store != "" {
+		return store
+	}
+	return "wal"
+}
+
 // StartZooraft starts `zooraft serve <zoo.cfg> -Dname=value… <opts.Args>` and
 // returns when it serves, unless opts.NoWait is set.
 func StartZooraft(tb testing.TB, opts Options) *Server {
 	tb.Helper()
 	bin := ZooraftBinary(tb, opts.Race)
+	if _, chosen := opts.Config["raftLogStore"]; !chosen {
+		config := map[string]string{"raftLogStore": LogStore()}
+		maps.Copy(config, opts.Config)
+		opts.Config = config
+	}
 	s := newServer(tb, "zooraft", opts)
 	args := []string{bin, "serve", s.ConfigFile}
 	defines := map[string]string{"zookeeper.admin.enableServer": "false"}

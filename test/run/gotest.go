@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"strings"
 
@@ -26,9 +27,11 @@ type tally struct {
 	output map[[2]string]*strings.Builder
 }
 
-// goTest runs `go test -json` and records each test by "folder.Name".
-func goTest(r *result, args ...string) {
+// goTest runs `go test -json` with env added to the environment and records
+// each test by "folder.Name".
+func goTest(r *result, env []string, args ...string) {
 	cmd := exec.Command("go", append([]string{"test", "-json"}, args...)...)
+	cmd.Env = append(os.Environ(), env...)
 	cmd.Stderr = cmd.Stdout
 	out, err := cmd.StdoutPipe()
 	if err == nil {

@@ -20,6 +20,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zooraft/zooraft/test/peer"
 	"github.com/zooraft/zooraft/test/toolchain"
 )
 
@@ -90,8 +91,7 @@ func choose(all []part, only string) ([]part, error) {
 }
 
 // parts finds the suites in the repository, so that a new one cannot be
-// forgotten here. Their results are never taken from Go's cache, which does
-// not see the programs that they build and start.
+// forgotten here.
 func parts() ([]part, error) {
 	all := []part{
 		{"vet", func(r *result) { command(r, "go", "vet", "./...") }},
@@ -106,10 +106,23 @@ func parts() ([]part, error) {
 		if !entry.IsDir() || !hasTests(filepath.Join("test", entry.Name())) {
 			continue
 		}
-		folder := entry.Name()
-		all = append(all, part{folder, func(r *result) { goTest(r, "-count=1", "-timeout=35m", "./test/"+folder+"/...") }})
+		all = append(all, part{entry.Name(), func(r *result) { suite(r, entry.Name()) }})
+	}
+	for _, folder := range bothStores {
+		all = append(all, part{folder + "+bolt", func(r *result) { suite(r, folder, peer.LogStoreVariable+"=bolt") }})
 	}
 	return all, nil
+}
+
+// bothStores are the suites that run a second time on the other log store.
+// test/crash picks the stores itself, and other people's clients see the same
+// server whatever its log.
+var bothStores = []string{"cases", "oracle", "serve"}
+
+// suite runs the tests of a folder below test. Its results are never taken from
+// Go's cache, which does not see the programs that they build and start.
+func suite(r *result, folder string, env ...string) {
+	goTest(r, env, "-count=1", "-timeout=35m", "./test/"+folder+"/...")
 }
 
 func hasTests(folder string) bool {
@@ -140,7 +153,7 @@ func rooms(r *result) {
 			args = append(args, pkg)
 		}
 	}
-	goTest(r, args...)
+	goTest(r, nil, args...)
 }
 
 // staticcheckVersion is pinned so that a new check never breaks an old commit.
