@@ -17,8 +17,8 @@ var ErrTruncated = errors.New("proto: record is truncated or has an impossible l
 const NullString = "\xff"
 
 // Decoder reads jute primitives from a byte slice. The first failure sticks:
-// all later reads return zero values, and Err tells it. It never allocates
-// more than the input's own length.
+// all later reads return zero values, and Err tells it. It allocates in
+// proportion to the input, whatever lengths the input claims.
 type Decoder struct {
 	buf []byte
 	off int
@@ -148,6 +148,8 @@ func DecodeText(b []byte) string {
 
 // malformedLen returns the length of the malformed sequence at the start of b:
 // a lead byte with those continuation bytes that could still have been right.
+// Java takes an encoded surrogate (ed a0 80 and above) for one such sequence,
+// where Go and the Unicode standard see three.
 func malformedLen(b []byte) int {
 	lo, hi, want := byte(0x80), byte(0xbf), 0
 	switch c := b[0]; {
@@ -157,9 +159,6 @@ func malformedLen(b []byte) int {
 		want = 2
 		if c == 0xe0 {
 			lo = 0xa0
-		}
-		if c == 0xed {
-			hi = 0x9f
 		}
 	case c >= 0xf0 && c <= 0xf4:
 		want = 3
