@@ -1,7 +1,6 @@
 package server
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -200,10 +199,6 @@ func (c *conn) depart(r reason, detail string) {
 	})
 }
 
-// wordArgTimeout is how long the bytes behind a word may take. Apache does not
-// wait for them at all.
-const wordArgTimeout = time.Second
-
 // firstFrame takes what a connection begins with: a four-letter word, or a
 // connect request. It returns false if the connection is done with.
 func (c *conn) firstFrame() bool {
@@ -213,24 +208,7 @@ func (c *conn) firstFrame() bool {
 		return false
 	}
 	if w, ok := c.server.words.Word(head); ok {
-		c.stats.received.Add(1)
-		c.stats.asksWord.Store(true)
-		c.server.metrics.packetsReceived.Add(1)
-		c.server.metrics.bytesReceived.Add(int64(len(head)))
-		arg := make([]byte, w.ArgBytes())
-		if len(arg) > 0 {
-			_ = c.net.SetReadDeadline(time.Now().Add(wordArgTimeout)) // the read finds out
-		}
-		if _, err := io.ReadFull(&c.reader, arg); err != nil {
-			c.readFailed(err)
-			return false
-		}
-		var text bytes.Buffer
-		if err := c.server.words.Execute(w, arg, &text); err == nil && text.Len() > 0 {
-			c.server.metrics.packetsSent.Add(1)
-			c.out.push(text.Bytes())
-		}
-		c.closeBehind(reasonWord)
+		c.answerWord(w, int64(len(head)))
 		return false
 	}
 	frame, err := c.reader.body(int32(binary.BigEndian.Uint32(head[:])))

@@ -12,18 +12,6 @@ import (
 	"github.com/zooraft/zooraft/internal/proto"
 )
 
-// word asks a four-letter word.
-func word(t *testing.T, s *Server, name string) string {
-	t.Helper()
-	c := dial(t, s)
-	c.write([]byte(name))
-	text, err := io.ReadAll(c.net)
-	if err != nil {
-		t.Fatalf("%s: %v", name, err)
-	}
-	return string(text)
-}
-
 func TestAServerThatLoadsItsDataSaysSoAndTurnsClientsAway(t *testing.T) {
 	c := testConfig(t)
 	c.Words.Allowed = []string{"ruok", "srvr", "mntr", "isro"}
@@ -80,22 +68,6 @@ func TestASecondServerOnTheSameDataLeavesTheFirstAlone(t *testing.T) {
 	}
 	if text := word(t, s, "srvr"); !strings.Contains(text, "Mode: standalone\n") {
 		t.Errorf("the first one says %q", text)
-	}
-}
-
-func TestTheMaskOfStmkMayComeLater(t *testing.T) {
-	c := testConfig(t)
-	c.Words.Allowed = []string{"gtmk", "stmk"}
-	s := startServer(t, c)
-	asker := dial(t, s)
-	asker.write([]byte("stmk"))
-	eventually(t, "the word has been taken", func() bool { return s.metrics.packetsReceived.Load() == 1 })
-	asker.write([]byte{0, 0, 0, 0, 0, 0, 0, 9})
-	if text, err := io.ReadAll(asker.net); err != nil || string(text) != "9" {
-		t.Errorf("stmk: %q, %v", text, err)
-	}
-	if text := word(t, s, "gtmk"); text != "9" {
-		t.Errorf("gtmk: %q", text)
 	}
 }
 
