@@ -13,6 +13,9 @@ var (
 	ErrNoParent = errors.New("tree: node has no parent")
 	// ErrDuplicate is returned when a path is added twice.
 	ErrDuplicate = errors.New("tree: node is there twice")
+	// ErrEphemeralParent is returned for a child of an ephemeral, which no
+	// server lets come into being.
+	ErrEphemeralParent = errors.New("tree: node is below an ephemeral")
 	// ErrPath is returned for a path that is none.
 	ErrPath = errors.New("tree: impossible path")
 )
@@ -59,6 +62,9 @@ func (b *Builder) Add(path string, data []byte, acl []proto.ACL, st proto.StatPe
 	p := b.t.find(parent)
 	if p == none {
 		return fmt.Errorf("%w: %q", ErrNoParent, path)
+	}
+	if kind, _ := proto.ClassifyOwner(b.t.at(p).stat.EphemeralOwner); kind == proto.OwnerSession {
+		return fmt.Errorf("%w: %q", ErrEphemeralParent, path)
 	}
 	if b.t.find(path) != none {
 		return fmt.Errorf("%w: %q", ErrDuplicate, path)

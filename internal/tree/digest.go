@@ -17,11 +17,18 @@ const digestStatLen = 60
 
 // pathDataCRC returns the CRC-32 of path ‖ data.
 func (t *Tree) pathDataCRC(path string, data []byte) uint32 {
+	var crc uint32
+	crc, t.scratch = pathDataCRC(t.scratch, path, data)
+	return crc
+}
+
+// pathDataCRC uses scratch, which it returns, grown.
+func pathDataCRC(scratch []byte, path string, data []byte) (uint32, []byte) {
 	if path == proto.PathRoot {
 		path = ""
 	}
-	t.scratch = append(t.scratch[:0], path...)
-	return crc32.Update(crc32.ChecksumIEEE(t.scratch), crc32.IEEETable, data)
+	scratch = append(scratch[:0], path...)
+	return crc32.Update(crc32.ChecksumIEEE(scratch), crc32.IEEETable, data), scratch
 }
 
 // term returns the node's term of the digest.
@@ -63,13 +70,19 @@ func outsideDigest(path string) bool {
 // Digest returns the tree digest, kept up to date by every write.
 func (t *Tree) Digest() uint64 { return t.digest }
 
-// DigestFull computes the tree digest anew from every node.
-func (t *Tree) DigestFull() uint64 {
+// DigestFull computes the tree digest anew from every node. It only reads.
+func (t *Tree) DigestFull() uint64 { return digestOf(t.chunks) }
+
+// DigestFull computes the digest of the view from every node.
+func (v *View) DigestFull() uint64 { return digestOf(v.chunks) }
+
+func digestOf(chunks []*chunk) uint64 {
 	var sum uint64
-	_ = walk(t.chunks, func(path string, n *node) error {
+	var scratch []byte
+	_ = walk(chunks, func(path string, n *node) error {
 		if !outsideDigest(path) {
-			c := *n
-			c.crc = t.pathDataCRC(path, n.data)
+			c := node{stat: n.stat}
+			c.crc, scratch = pathDataCRC(scratch, path, n.data)
 			sum += uint64(c.term())
 		}
 		return nil

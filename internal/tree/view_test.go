@@ -23,11 +23,11 @@ func TestViewsStayAsTheyWereWhileTheTreeIsWritten(t *testing.T) {
 	var walkers sync.WaitGroup
 	for range 20 {
 		v := tr.Freeze()
-		want := dump(v)
+		want, digest := dump(v), tr.Digest()
 		walkers.Go(func() {
 			defer v.Release()
 			for range 3 {
-				if got := dump(v); got != want {
+				if got := dump(v); got != want || v.DigestFull() != digest {
 					t.Error("a view changed")
 				}
 				runtime.Gosched()
@@ -138,6 +138,18 @@ func TestBuilderRefusesWhatIsNoTree(t *testing.T) {
 		}
 		if !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, err, c.want)
+		}
+	}
+}
+
+func TestBuilderRefusesChildrenOfEphemerals(t *testing.T) {
+	for owner, want := range map[int64]error{7: ErrEphemeralParent, 0: nil, proto.ContainerOwner: nil, proto.TTLOwner(5): nil} {
+		b := NewBuilder()
+		if err := b.Add("/e", nil, nil, proto.StatPersisted{EphemeralOwner: owner}); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Add("/e/c", nil, nil, proto.StatPersisted{}); !errors.Is(err, want) {
+			t.Errorf("owner %x: %v, want %v", owner, err, want)
 		}
 	}
 }
