@@ -290,11 +290,16 @@ func (b *batcher) giveUpIfFull() {
 	}
 }
 
+// refuse refuses everything from now on.
+func (b *batcher) refuse() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.stopped = true
+}
+
 // shut refuses everything from now on and gives up what is on its way.
 func (b *batcher) shut() {
-	b.mu.Lock()
-	b.stopped = true
-	b.mu.Unlock()
+	b.refuse()
 	b.giveUp(ErrStopped, true)
 }
 

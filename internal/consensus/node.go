@@ -120,6 +120,7 @@ func (n *Node) fail(reason error) {
 	n.mu.Unlock()
 	if first {
 		n.logger.Error("the node stops", "reason", reason)
+		n.batcher.refuse()
 		close(n.failed)
 		go func() {
 			<-n.opened
