@@ -9,6 +9,7 @@ import (
 	"crypto/md5"
 	"crypto/sha1"
 	"crypto/sha256"
+	"crypto/sha3"
 	"crypto/sha512"
 	"encoding/base64"
 	"errors"
@@ -42,10 +43,16 @@ type Config struct {
 // DefaultConfig returns Apache's defaults.
 func DefaultConfig() Config { return Config{DigestEnabled: true, DigestAlgorithm: "SHA1"} }
 
+// algorithms are Java's message digests by their names there; only MD2 is not
+// offered.
 var algorithms = map[string]func() hash.Hash{
-	"MD5": md5.New, "SHA1": sha1.New, "SHA-1": sha1.New, "SHA": sha1.New,
-	"SHA-224": sha256.New224, "SHA-256": sha256.New,
-	"SHA-384": sha512.New384, "SHA-512": sha512.New,
+	"MD5": md5.New, "SHA": sha1.New, "SHA1": sha1.New, "SHA-1": sha1.New,
+	"SHA-224": sha256.New224, "SHA224": sha256.New224, "SHA-256": sha256.New, "SHA256": sha256.New,
+	"SHA-384": sha512.New384, "SHA384": sha512.New384, "SHA-512": sha512.New, "SHA512": sha512.New,
+	"SHA-512/224": sha512.New512_224, "SHA512/224": sha512.New512_224,
+	"SHA-512/256": sha512.New512_256, "SHA512/256": sha512.New512_256,
+	"SHA3-224": func() hash.Hash { return sha3.New224() }, "SHA3-256": func() hash.Hash { return sha3.New256() },
+	"SHA3-384": func() hash.Hash { return sha3.New384() }, "SHA3-512": func() hash.Hash { return sha3.New512() },
 }
 
 // Authenticator answers auth packets. It is immutable and safe for any number

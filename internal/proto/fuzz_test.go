@@ -42,7 +42,9 @@ func FuzzDecodeMulti(f *testing.F) {
 		for i := range ops {
 			// A createTTL whose flag is none became a create, for the tree to
 			// refuse; as a create it is refused by the decoder.
-			if c := &ops[i]; c.Type == OpCreate && (c.Create.Flags < 0 || c.Create.Flags > CreatePersistentSequentialTTL || c.Create.ACL == nil) {
+			c := &ops[i]
+			created := c.Type == OpCreate || c.Type == OpCreateContainer
+			if created && (c.Create.Flags < 0 || c.Create.Flags > CreateContainer || c.Create.ACL == nil) {
 				return
 			}
 		}

@@ -103,3 +103,14 @@ func TestNumbersAndNamesOfTheProtocol(t *testing.T) {
 		}
 	}
 }
+
+func TestWhoAmIShowsNoSecrets(t *testing.T) {
+	for id, want := range map[ID]string{
+		{Scheme: "digest", ID: "ben:PC0Z"}: "ben", {Scheme: "digest", ID: ":PC0Z"}: "", {Scheme: "ip", ID: "::1"}: "::1",
+		{Scheme: "sasl", ID: "u@R"}: "u@R", {Scheme: "x509", ID: "CN=u"}: "CN=u", {Scheme: "super"}: "", {Scheme: "none", ID: "x"}: "",
+	} {
+		if got := id.UserName(); got != want {
+			t.Errorf("%+v: %q, want %q", id, got, want)
+		}
+	}
+}
