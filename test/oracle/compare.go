@@ -2,6 +2,7 @@ package oracle
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -110,6 +111,10 @@ func compareEntries(real, ours Entry, rows []Row, used map[string]int) *Differen
 	if real.Kind != ours.Kind || real.Exch != ours.Exch {
 		return &Difference{Field: fmt.Sprintf("%s instead of %s", what(ours), what(real)),
 			Kind: what(real) + ": " + what(ours) + " instead"}
+	}
+	if !slices.Equal(real.Fields, ours.Fields) {
+		// Only ours counts as a use: theirs is sorted to compare with.
+		real, ours = reorder(rows, map[string]int{}, real), reorder(rows, used, ours)
 	}
 	for i := 0; i < max(len(real.Fields), len(ours.Fields)); i++ {
 		var f, g Field
