@@ -27,6 +27,9 @@ func forClients(op proto.OpCode) bool {
 // it behind the writes that it must wait for, or proposes it. It returns false
 // if no more is to be read.
 func (c *conn) handle(frame []byte, now time.Duration) bool {
+	if c.Gone() {
+		return false // its session has moved: the close is on its way
+	}
 	c.stats.received.Add(1)
 	c.server.metrics.packetsReceived.Add(1)
 	c.server.metrics.bytesReceived.Add(int64(len(frame) + 4))

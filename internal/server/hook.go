@@ -77,6 +77,8 @@ func (k *hook) SessionMoved(s *session.Session, former proto.Origin) {
 		return
 	}
 	if c := k.here(former); c != nil {
+		// At once, so that it answers nothing that comes after the move.
+		c.gone.Store(true)
 		go c.close(reasonSessionMoved, "")
 	}
 }

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 
@@ -45,9 +46,7 @@ func (m *Machine) Read(a Asker, r *ReadRequest, scratch []byte) (proto.ReplyHead
 	frame, h.Err = q.answer(r.Header.Type, frame)
 	if h.Err != proto.ErrOK {
 		frame = proto.AppendReplyHeader(proto.BeginFrame(frame[:0]), h)
-		if q.emptyMulti {
-			frame = proto.AppendMultiHeader(frame, proto.MultiEnd)
-		}
+		frame = append(frame, q.behindErr...)
 	}
 	a.Push(proto.EndFrame(frame, 0))
 	return h, frame
@@ -59,8 +58,9 @@ type query struct {
 	a Asker
 	r tree.Reader
 	d proto.Decoder
-	// emptyMulti asks for the empty multi answer behind an error.
-	emptyMulti bool
+	// behindErr is what a multiRead that fails as a whole sends behind its
+	// error, as ZooKeeper does: the results so far and the closing header.
+	behindErr []byte
 }
 
 // answer appends the reply's body, or returns the error code.
@@ -236,22 +236,19 @@ func (q *query) multiRead(dst []byte) ([]byte, proto.ErrCode) {
 	if err != nil {
 		return dst, proto.ErrMarshalling
 	}
+	start := len(dst)
 	for i := range ops {
 		op := &ops[i]
-		if op.Type != proto.OpGetData && op.Type != proto.OpGetChildren {
-			q.emptyMulti = true
+		at := len(dst)
+		if op.Type != proto.OpGetData && op.Type != proto.OpGetChildren || op.Read.Path == proto.NullString {
+			q.behindErr = proto.AppendMultiHeader(bytes.Clone(dst[start:at]), proto.MultiEnd)
 			return dst, proto.ErrMarshalling
 		}
-		at := len(dst)
-		code := proto.ErrMarshalling
+		var code proto.ErrCode
 		dst = proto.AppendMultiHeader(dst, proto.MultiHeader{Type: op.Type})
-		switch {
-		case op.Read.Path == proto.NullString:
-			q.emptyMulti = true
-			return dst, code
-		case op.Type == proto.OpGetData:
+		if op.Type == proto.OpGetData {
 			dst, code = q.appendData(dst, op.Read)
-		default:
+		} else {
 			dst, code = q.appendChildren(dst, op.Read, false)
 		}
 		if code != proto.ErrOK {

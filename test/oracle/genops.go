@@ -68,10 +68,9 @@ var writes = []weighted{
 // multiWrites are what a multi may hold. A check alone costs the connection,
 // so it is no plain operation.
 var multiWrites = append([]weighted{
-	// A lifetime out of range in a multi stops the real server for good.
 	{3, func(g *generator) string {
 		return fmt.Sprintf("createTTL %s data=%s acl=%s flags=%s ttl=%s", g.path(), g.data(), g.acl(), g.pick("5", "5", "6", "0", "1", "4", "8"),
-			g.pick("60000", "100000", "1099511627775"))
+			g.pick("60000", "100000", "0", "-1", "1099511627775", "1099511627776", "9223372036854775807"))
 	}},
 	{4, func(g *generator) string { return fmt.Sprintf("check %s v=%s", g.path(), g.version()) }},
 }, writes...)

@@ -45,6 +45,12 @@ var Rows = []Row{
 	{Name: "delete-container-refused", Outcome: func(s Step, conn string, real, ours []Entry) bool {
 		return s.Op() == "deleteContainer" && conn == s.Conn() && refused(ours)
 	}},
+	{Name: "create-ttl-needs-ttl-mode", Outcome: func(s Step, conn string, real, ours []Entry) bool {
+		a := parseArgs(s.Tokens[min(3, len(s.Tokens)):])
+		mode := a.num("flags", 0)
+		return s.Op() == "createTTL" && conn == s.Conn() && a.num("ttl", -1) < 0 && mode >= 0 && mode <= 4 &&
+			len(ours) == 1 && ours[0].field("err") == errText(-8) && len(real) == 1
+	}},
 	{Name: "create-session-refused", Outcome: func(s Step, conn string, real, ours []Entry) bool {
 		return s.Op() == "createSession" && conn == s.Conn() && refused(ours)
 	}},

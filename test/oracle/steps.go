@@ -74,7 +74,12 @@ func (r *runner) connect(s Step) error {
 	a := parseArgs(s.Tokens[2:])
 	c := r.conns[s.Conn()]
 	if c == nil || c.sess != nil || c.unfence {
-		if err := r.dial(s.Conn()); err != nil {
+		err := r.dial(s.Conn())
+		if errors.Is(err, peer.ErrClosed) {
+			r.add(Item{Conn: s.Conn(), Kind: KindClose, Exch: "connect"})
+			return nil
+		}
+		if err != nil {
 			return err
 		}
 		c = r.conns[s.Conn()]
