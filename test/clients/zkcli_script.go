@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -73,6 +74,9 @@ var (
 	eventBlock = regexp.MustCompile(`\n?WATCHER::\n\n(WatchedEvent [^\n]*)\n`)
 )
 
+// identities is what whoami prints: the server's own hash order, unlike ours.
+var identities = regexp.MustCompile(`Auth scheme: User(\n\w+: \S*)+`)
+
 // mask takes out of a shell's text what differs between any two servers.
 func mask(text, address string) string {
 	text = strings.ReplaceAll(text, address, "ADDRESS")
@@ -93,6 +97,11 @@ func mask(text, address string) string {
 		}
 		return fmt.Sprintf("zxid: counter %d", uint32(zxid))
 	})
+	text = identities.ReplaceAllStringFunc(text, func(block string) string {
+		lines := strings.Split(block, "\n")
+		slices.Sort(lines[1:])
+		return strings.Join(lines, "\n")
+	})
 	return sessionHex.ReplaceAllString(text, "SESSION")
 }
 
@@ -103,5 +112,8 @@ func splitEvents(text string) (rest string, events []string) {
 	for _, match := range eventBlock.FindAllStringSubmatch(text, -1) {
 		events = append(events, match[1])
 	}
-	return eventBlock.ReplaceAllString(text, "\n"), events
+	text = eventBlock.ReplaceAllString(text, "\n")
+	// Without a connection the shell says so after the marker, too late for its
+	// own exchange.
+	return strings.ReplaceAll(text, "Not connected\n", ""), events
 }
