@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"flag"
@@ -89,9 +90,14 @@ func mustWrite(t testing.TB, c Content) []byte {
 	return b.Bytes()
 }
 
+// input is reused: Read takes a buffered reader that is large enough as its own
+// buffer, and tests here read tens of thousands of files. They do not overlap.
+var input = bufio.NewReaderSize(nil, bufferSize)
+
 func readAll(b []byte) (*collector, Trailer, error) {
 	var c collector
-	t, err := Read(bytes.NewReader(b), &c)
+	input.Reset(bytes.NewReader(b))
+	t, err := Read(input, &c)
 	return &c, t, err
 }
 

@@ -69,7 +69,8 @@ func writeLog(t testing.TB, recs []LogRecord) []byte {
 // readLog returns the records before the first error, that error (io.EOF at a
 // proper end), and the offset behind the last good record.
 func readLog(b []byte) ([]LogRecord, int64, error) {
-	r, err := NewLogReader(bytes.NewReader(b))
+	input.Reset(bytes.NewReader(b))
+	r, err := NewLogReader(input)
 	if err != nil {
 		return nil, 0, err
 	}
