@@ -27,6 +27,7 @@ type source struct {
 	crc     uint32
 	off     int64 // bytes read so far, uncompressed
 	scratch []byte
+	decoder proto.Decoder // of the part that small read last
 	err     error
 }
 
@@ -54,16 +55,18 @@ func newSource(r io.Reader) (*source, error) {
 // small reads n bytes, at most 512, and returns a decoder of them that is
 // valid until the next call.
 func (s *source) small(what string, n int) *proto.Decoder {
+	s.decoder = proto.Decoder{}
 	if s.err != nil {
-		return proto.NewDecoder(nil)
+		return &s.decoder
 	}
 	b := s.scratch[:n]
 	if _, err := io.ReadFull(s.r, b); err != nil {
 		s.err = s.readError(what, err)
-		return proto.NewDecoder(nil)
+		return &s.decoder
 	}
 	s.account(b)
-	return proto.NewDecoder(b)
+	s.decoder = *proto.NewDecoder(b)
+	return &s.decoder
 }
 
 // appendBytes reads n bytes behind dst, taking memory only as they arrive.
