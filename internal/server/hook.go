@@ -108,6 +108,7 @@ func (k *hook) EntryApplied() {
 // Reset implements state.Hook.
 func (k *hook) Reset() {
 	for _, c := range k.conns.all() {
+		c.gone.Store(true) // before any read can see the new state
 		go c.close(reasonStateReset, "")
 	}
 }

@@ -42,6 +42,7 @@ type recorder struct {
 	onClosed  func(id proto.SessionID)
 	onApplied func(h *proto.TxnHeader, o *Outcome) bool
 	onReads   func(o proto.Origin)
+	onReset   func()
 	entries   int
 	resets    int
 }
@@ -97,7 +98,12 @@ func (r *recorder) SessionClosed(id proto.SessionID, owner proto.Origin) {
 }
 
 func (r *recorder) EntryApplied() { r.entries++ }
-func (r *recorder) Reset()        { r.resets++ }
+func (r *recorder) Reset() {
+	r.resets++
+	if r.onReset != nil {
+		r.onReset()
+	}
+}
 
 // outbox is an Asker that keeps what it is sent, in order.
 type outbox struct {

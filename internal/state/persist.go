@@ -97,7 +97,7 @@ func (m *Machine) Restore(in io.Reader) error {
 	}
 	m.mu.Lock()
 	m.zxid, m.lastTerm, m.tree, m.table, m.digests = zxid, lastTerm, t, r.table, nil
-	m.mu.Unlock()
 	m.hook.Reset()
+	m.mu.Unlock()
 	return nil
 }

@@ -222,3 +222,30 @@ func TestNothingOfAnEntrysBufferIsKept(t *testing.T) {
 		t.Errorf("after the buffer was reused:\n%s\nwas:\n%s", after, before)
 	}
 }
+
+// A connection must not see the new state without the events between: its
+// client would come back and ask only for what happened after that.
+func TestNoConnectionSeesTheStateThatReplacedItsOwn(t *testing.T) {
+	m := populated(t)
+	box := &outbox{session: 10}
+	m.read(box, proto.OpGetData, watchBody("/a", true))
+	box.take()
+	other := populated(t)
+	other.entry(newClient(50, 50).create())
+	told := false
+	m.hook.onReset = func() {
+		if m.mu.TryRLock() {
+			t.Error("a read could come before the connections are told")
+			m.mu.RUnlock()
+		}
+		box.gone.Store(true)
+		told = true
+	}
+	if err := m.Restore(bytes.NewReader(frozen(t, other.Machine))); err != nil || !told {
+		t.Fatalf("told %t, %v", told, err)
+	}
+	m.Read(box, &ReadRequest{Header: proto.RequestHeader{Type: proto.OpGetData}, Body: watchBody("/a", true), Identities: anyone}, nil)
+	if items := box.take(); len(items) != 0 {
+		t.Errorf("a connection that is gone was answered: %+v", items)
+	}
+}

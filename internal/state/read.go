@@ -33,13 +33,16 @@ type ReadRequest struct {
 // Read answers a request under the read lock: value, watch and the reply's
 // place in the asker's outbox are taken together, so that no change falls
 // between them. It returns the reply's header, and scratch, which it encodes
-// into, for the next call.
+// into, for the next call. An asker that is Gone gets no answer.
 func (m *Machine) Read(a Asker, r *ReadRequest, scratch []byte) (proto.ReplyHeader, []byte) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	h := proto.ReplyHeader{Xid: r.Header.Xid, Zxid: m.zxid}
 	if r.Header.Type == proto.OpPing {
 		h.Xid = proto.XidPing
+	}
+	if a.Gone() {
+		return h, scratch
 	}
 	frame := proto.AppendReplyHeader(proto.BeginFrame(scratch[:0]), h)
 	q := query{m: m, a: a, r: tree.Reader{Identities: r.Identities, SkipACL: r.SkipACL}, d: *proto.NewDecoder(r.Body)}

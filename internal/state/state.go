@@ -52,8 +52,10 @@ type Hook interface {
 	SessionClosed(id proto.SessionID, owner proto.Origin)
 	// EntryApplied is called once after each entry, without the lock.
 	EntryApplied()
-	// Reset tells that the whole state was replaced; all watches are gone.
-	// It is called without the lock.
+	// Reset tells that the whole state was replaced. When it returns, all
+	// connections are Gone: one that read the new state without the events
+	// between would miss them for ever, since its client would then come back
+	// and ask for what happened since that read.
 	Reset()
 }
 
