@@ -60,10 +60,11 @@ func repairTail(meta *walMeta, filer *walFiler, segmentSize int, acknowledged ui
 	if !tail.SealTime.IsZero() {
 		return nil
 	}
-	if err := clearTornTail(meta.fs, meta.dir, tail, acknowledged); err != nil {
-		if errors.Is(err, os.ErrNotExist) && tail.BaseIndex > acknowledged {
-			return nil // listed, but the crash came before the file
-		}
+	sealed, err := clearTornTail(meta.fs, meta.dir, tail, acknowledged)
+	if errors.Is(err, os.ErrNotExist) && tail.BaseIndex > acknowledged {
+		return nil // listed, but the crash came before the file
+	}
+	if err != nil || !sealed {
 		return err
 	}
 	return finishSeal(meta, filer, state, segmentSize)

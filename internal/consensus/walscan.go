@@ -51,6 +51,7 @@ type tailScan struct {
 	last     uint64 // the last entry under a good commit; base-1 if there is none
 	goodEnd  int64  // where the last good commit ends, 0 if there is none
 	dirtyEnd int64  // behind the last byte that is not zero; ≤ goodEnd if clean
+	sealed   bool   // there is an index block under a good commit
 	later    int64  // where a complete append begins behind a bad one, 0 if there is none
 }
 
@@ -58,7 +59,7 @@ type tailScan struct {
 func scanTail(f types.ReadableFile, base uint64) (tailScan, error) {
 	w := &walWindow{file: f}
 	scan := tailScan{last: base - 1}
-	entries := uint64(0)
+	entries, index := uint64(0), false
 	for pos := int64(walHeaderLen); ; {
 		frame, ok, err := w.frame(pos)
 		if err != nil {
@@ -77,12 +78,13 @@ func scanTail(f types.ReadableFile, base uint64) (tailScan, error) {
 				break
 			}
 			pos += walFrameLen
-			scan.goodEnd, scan.last = pos, base+entries-1
+			scan.goodEnd, scan.last, scan.sealed = pos, base+entries-1, index
 			continue
 		}
 		if kind == walFrameEntry {
 			entries++
 		}
+		index = index || kind == walFrameIndex
 		pos += walFrameLen + (int64(value)+walFrameLen-1)/walFrameLen*walFrameLen
 	}
 	return scan, w.scanRest(&scan)
@@ -179,30 +181,31 @@ func (w *walWindow) sum(begin, end int64) (uint32, error) {
 }
 
 // clearTornTail judges the end of the open segment and clears what a torn
-// append left there. acknowledged is the last entry known to be synced.
-func clearTornTail(fs FS, dir string, info types.SegmentInfo, acknowledged uint64) error {
+// append left there. acknowledged is the last entry known to be synced. It
+// tells whether the segment is full.
+func clearTornTail(fs FS, dir string, info types.SegmentInfo, acknowledged uint64) (sealed bool, err error) {
 	name := segment.FileName(info)
 	f, err := fs.OpenWriter(dir, name)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer func() { _ = f.Close() }()
 	scan, err := scanTail(f, info.BaseIndex)
 	if err != nil {
-		return fmt.Errorf("read %s/%s: %w", dir, name, err)
+		return false, fmt.Errorf("read %s/%s: %w", dir, name, err)
 	}
 	switch {
 	case scan.later != 0:
-		return fmt.Errorf("%w: %s/%s is damaged between bytes %d and %d, behind entry %d, and goes on after that; restore the file from this server's disk or a backup",
+		return false, fmt.Errorf("%w: %s/%s is damaged between bytes %d and %d, behind entry %d, and goes on after that; restore the file from this server's disk or a backup",
 			ErrCorrupt, dir, name, scan.goodEnd, scan.later, scan.last)
 	case scan.last < acknowledged:
-		return fmt.Errorf("%w: %s/%s can be read up to entry %d, but entry %d was acknowledged; restore the file from this server's disk or a backup",
+		return false, fmt.Errorf("%w: %s/%s can be read up to entry %d, but entry %d was acknowledged; restore the file from this server's disk or a backup",
 			ErrLess, dir, name, scan.last, acknowledged)
 	case scan.dirtyEnd <= scan.goodEnd:
-		return nil
+		return scan.sealed, nil
 	}
 	if _, err := f.WriteAt(make([]byte, scan.dirtyEnd-scan.goodEnd), scan.goodEnd); err != nil {
-		return fmt.Errorf("clear the torn end of %s/%s: %w", dir, name, err)
+		return false, fmt.Errorf("clear the torn end of %s/%s: %w", dir, name, err)
 	}
-	return f.Sync()
+	return scan.sealed, f.Sync()
 }
