@@ -18,7 +18,10 @@ func wire(m *machine, conns map[uint64]*outbox) {
 	m.hook.onApplied = func(h *proto.TxnHeader, o *Outcome) bool {
 		if b := conns[h.Origin.Conn]; b != nil {
 			frame := proto.AppendReplyHeader(proto.BeginFrame(nil), proto.ReplyHeader{Xid: h.Cxid, Zxid: o.Zxid, Err: o.Result.Err})
-			b.Push(proto.EndFrame(tree.AppendResult(frame, h.Type, &o.Result), 0))
+			if frame = tree.AppendResult(frame, h.Type, &o.Result); h.Type == proto.OpSync && o.Result.Err == proto.ErrOK {
+				frame = proto.AppendString(frame, o.Result.Path)
+			}
+			b.Push(proto.EndFrame(frame, 0))
 		}
 		return false
 	}
