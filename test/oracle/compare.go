@@ -21,7 +21,7 @@ type Difference struct {
 
 // Compare returns the first difference between two transcripts of one script
 // that no row masks, or nil. used counts how often each row masked a field.
-func Compare(script Script, real, ours Transcript, rows []Row, used map[string]int) *Difference {
+func Compare(script Script, real, ours Transcript, rows []Row, used *Use) *Difference {
 	a, b := group(Normalise(real)), group(Normalise(ours))
 	for step := 0; step <= len(script.Steps); step++ {
 		for _, conn := range connsOf(step, a, b) {
@@ -66,7 +66,7 @@ func connsOf(step int, maps ...map[place][]Entry) []string {
 	return sortedKeys(seen)
 }
 
-func compareLists(real, ours []Entry, step Step, conn string, rows []Row, used map[string]int) *Difference {
+func compareLists(real, ours []Entry, step Step, conn string, rows []Row, used *Use) *Difference {
 	for i := 0; i < max(len(real), len(ours)); i++ {
 		var d *Difference
 		switch {
@@ -107,14 +107,14 @@ func what(e Entry) string {
 	return string(e.Kind) + " after " + e.Exch
 }
 
-func compareEntries(real, ours Entry, rows []Row, used map[string]int) *Difference {
+func compareEntries(real, ours Entry, rows []Row, used *Use) *Difference {
 	if real.Kind != ours.Kind || real.Exch != ours.Exch {
 		return &Difference{Field: fmt.Sprintf("%s instead of %s", what(ours), what(real)),
 			Kind: what(real) + ": " + what(ours) + " instead"}
 	}
 	if !slices.Equal(real.Fields, ours.Fields) {
 		// Only ours counts as a use: theirs is sorted to compare with.
-		real, ours = reorder(rows, map[string]int{}, real), reorder(rows, used, ours)
+		real, ours = reorder(rows, nil, real), reorder(rows, used, ours)
 	}
 	for i := 0; i < max(len(real.Fields), len(ours.Fields)); i++ {
 		var f, g Field

@@ -57,7 +57,7 @@ var writes = []weighted{
 			g.pick("0", "0", "0", "0", "1", "1", "2", "3", "4", "5", "6", "7", "-1"))
 	}},
 	{2, func(g *generator) string {
-		return fmt.Sprintf("createContainer %s data=%s acl=%s flags=%s", g.path(), g.data(), g.acl(), g.pick("4", "4", "0", "1", "9"))
+		return fmt.Sprintf("createContainer %s data=%s acl=%s flags=%s", g.path(), g.data(), g.acl(), g.pick("4", "4", "0", "2", "9"))
 	}},
 	{8, func(g *generator) string { return fmt.Sprintf("delete %s v=%s", g.path(), g.version()) }},
 	{10, func(g *generator) string {

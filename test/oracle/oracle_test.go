@@ -23,19 +23,22 @@ func TestMain(m *testing.M) {
 
 // Every script of the corpus gets the same answers from both servers.
 func TestCorpusGetsTheSameAnswers(t *testing.T) {
-	used := map[string]int{}
-	for _, config := range Configs(corpus(t)) {
-		t.Run(name(config), func(t *testing.T) {
-			pair := NewPair(t, config, *flagOurs)
-			defer pair.Close()
-			for _, s := range corpus(t) {
-				if s.Config == config {
-					t.Run(s.Name, func(t *testing.T) { runOne(t, pair, s, used) })
+	var used Use
+	t.Run("with", func(t *testing.T) {
+		for _, config := range Configs(corpus(t)) {
+			t.Run(name(config), func(t *testing.T) {
+				t.Parallel()
+				pair := NewPair(t, config, *flagOurs)
+				defer pair.Close()
+				for _, s := range corpus(t) {
+					if s.Config == config {
+						t.Run(s.Name, func(t *testing.T) { runOne(t, pair, s, &used) })
+					}
 				}
-			}
-		})
-	}
-	PrintUse(os.Stdout, Rows, used)
+			})
+		}
+	})
+	PrintUse(os.Stdout, Rows, &used)
 }
 
 func name(config string) string {
@@ -45,7 +48,7 @@ func name(config string) string {
 	return config
 }
 
-func runOne(t *testing.T, pair *Pair, s Script, used map[string]int) {
+func runOne(t *testing.T, pair *Pair, s Script, used *Use) {
 	if *flagPrint {
 		tr, err := pair.Real.Run(s)
 		if err != nil {

@@ -70,7 +70,7 @@ func (p *Pair) Again() {
 
 // Run runs a script on both servers at the same time and compares. The error
 // is about the run itself: a server that died or refused the runner.
-func (p *Pair) Run(script Script, used map[string]int) (*Difference, error) {
+func (p *Pair) Run(script Script, used *Use) (*Difference, error) {
 	var (
 		wg   sync.WaitGroup
 		out  [2]Transcript

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -51,9 +52,20 @@ var Rows = []Row{
 		return s.Op() == "createTTL" && conn == s.Conn() && a.num("ttl", -1) < 0 && mode >= 0 && mode <= 4 &&
 			len(ours) == 1 && ours[0].field("err") == errText(-8) && len(real) == 1
 	}},
+	{Name: "container-flag-in-multi", Outcome: func(s Step, conn string, real, ours []Entry) bool {
+		text := s.String()
+		return s.Op() == "multi" && conn == s.Conn() && strings.Contains(text, "createContainer") &&
+			(strings.Contains(text, "flags=1") || strings.Contains(text, "flags=3")) &&
+			len(real) > 0 && hasValue(real[0], errText(-108)) && len(ours) > 0 && !hasValue(ours[0], errText(-108))
+	}},
 	{Name: "create-session-refused", Outcome: func(s Step, conn string, real, ours []Entry) bool {
 		return s.Op() == "createSession" && conn == s.Conn() && refused(ours)
 	}},
+}
+
+// hasValue tells whether any field of an entry has this value.
+func hasValue(e Entry, value string) bool {
+	return slices.ContainsFunc(e.Fields, func(f Field) bool { return f.Value == value })
 }
 
 // refused tells whether entries are the answer to an unknown op code: an
@@ -63,13 +75,13 @@ func refused(e []Entry) bool {
 }
 
 // maskField tells whether a row masks this field, and counts it.
-func maskField(rows []Row, used map[string]int, e Entry, real, ours Field) bool {
+func maskField(rows []Row, used *Use, e Entry, real, ours Field) bool {
 	for _, r := range rows {
 		if r.Outcome != nil || r.Order != nil || r.Exchange != what(e) || r.Field != generic(real.Name) {
 			continue
 		}
 		if r.When == nil || r.When(real.Value, ours.Value) {
-			used[r.Name]++
+			used.add(r.Name)
 			return true
 		}
 	}
@@ -78,10 +90,10 @@ func maskField(rows []Row, used map[string]int, e Entry, real, ours Field) bool 
 
 // maskOutcome tells whether a row masks all that a step brought to a
 // connection, and counts it.
-func maskOutcome(rows []Row, used map[string]int, s Step, conn string, real, ours []Entry) bool {
+func maskOutcome(rows []Row, used *Use, s Step, conn string, real, ours []Entry) bool {
 	for _, r := range rows {
 		if r.Outcome != nil && r.Outcome(s, conn, real, ours) {
-			used[r.Name]++
+			used.add(r.Name)
 			return true
 		}
 	}
@@ -90,14 +102,14 @@ func maskOutcome(rows []Row, used map[string]int, s Step, conn string, real, our
 
 // reorder sorts what rows allow to be in another order and counts a row that
 // changed something.
-func reorder(rows []Row, used map[string]int, e Entry) Entry {
+func reorder(rows []Row, used *Use, e Entry) Entry {
 	for _, r := range rows {
 		if r.Order == nil || r.Exchange != what(e) {
 			continue
 		}
 		e.Fields = slices.Clone(e.Fields)
 		if sortGroups(e.Fields, r) {
-			used[r.Name]++
+			used.add(r.Name)
 		}
 	}
 	return e
@@ -172,14 +184,35 @@ func sameAfterCESU(real, ours string) bool {
 	return real == strconv.QuoteToASCII(string(b))
 }
 
-// PrintUse writes how often each row was used in a run.
-func PrintUse(w io.Writer, rows []Row, used map[string]int) {
+// Use counts how often each row was used in a run. Runs of several pairs share
+// one; nil counts nothing.
+type Use struct {
+	mu    sync.Mutex
+	times map[string]int // by row; guarded by mu
+}
+
+// add counts one use and returns how many there are.
+func (u *Use) add(row string) int {
+	if u == nil {
+		return 0
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.times == nil {
+		u.times = map[string]int{}
+	}
+	u.times[row]++
+	return u.times[row]
+}
+
+// PrintUse writes how often each row was used in a run that has ended.
+func PrintUse(w io.Writer, rows []Row, used *Use) {
 	fmt.Fprintln(w, "rows of docs/compatibility.md used in this run:")
 	var names []string
 	for _, r := range rows {
 		if !slices.Contains(names, r.Name) {
 			names = append(names, r.Name)
-			fmt.Fprintf(w, "  %6d  %s\n", used[r.Name], r.Name)
+			fmt.Fprintf(w, "  %6d  %s\n", used.times[r.Name], r.Name)
 		}
 	}
 }

@@ -1,42 +1,12 @@
 package oracle
 
 import (
-	"os"
-	"path/filepath"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/zooraft/zooraft/internal/proto"
 	"github.com/zooraft/zooraft/test/peer"
-	"github.com/zooraft/zooraft/test/toolchain"
 )
-
-// The oracle masks the rows that docs/compatibility.md marks, and no others.
-func TestTheOracleMasksTheMarkedRowsOfThePage(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join(toolchain.Root(), "docs", "compatibility.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var marked, masked []string
-	for _, line := range strings.Split(string(page), "\n") {
-		cells := strings.Split(line, "|")
-		if len(cells) > 3 && strings.Contains(cells[2], "●") {
-			marked = append(marked, strings.Trim(cells[1], " `"))
-		}
-	}
-	for _, r := range Rows {
-		if !slices.Contains(masked, r.Name) {
-			masked = append(masked, r.Name)
-		}
-	}
-	slices.Sort(marked)
-	slices.Sort(masked)
-	if !slices.Equal(marked, masked) {
-		t.Errorf("the page marks %v\nthe oracle masks %v", marked, masked)
-	}
-}
 
 // One request ends the real server's process, since it looks at the lifetime
 // only when it applies. Ours refuses it and goes on.

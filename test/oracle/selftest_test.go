@@ -258,7 +258,7 @@ func TestPlantedDifferencesAreFound(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if d := Compare(script, real[0], real[1], Rows, map[string]int{}); d != nil {
+	if d := Compare(script, real[0], real[1], Rows, nil); d != nil {
 		t.Fatalf("Apache ZooKeeper %s differs from itself: %v", peer.ApacheVersion, d)
 	}
 	for _, p := range planted {
@@ -269,7 +269,7 @@ func TestPlantedDifferencesAreFound(t *testing.T) {
 				t.Fatal("the transcript has no place for it")
 			}
 			changed.Items = items
-			if d := Compare(script, real[0], changed, Rows, map[string]int{}); d == nil {
+			if d := Compare(script, real[0], changed, Rows, nil); d == nil {
 				t.Error("not found")
 			}
 		})
@@ -282,7 +282,7 @@ func TestPlantedDifferencesAreFound(t *testing.T) {
 				t.Fatal("the transcript has no place for it")
 			}
 			changed.Items = items
-			if d := Compare(script, real[0], changed, Rows, map[string]int{}); d != nil {
+			if d := Compare(script, real[0], changed, Rows, nil); d != nil {
 				t.Errorf("found: %v", d)
 			}
 		})

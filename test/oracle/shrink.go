@@ -16,7 +16,7 @@ func (p *Pair) Shrink(script Script, d *Difference, budget time.Duration) (Scrip
 	try := func(steps []Step) bool {
 		s := Script{Name: script.Name, Config: script.Config, Steps: steps}
 		p.MakeEven()
-		got, err := p.Run(s, map[string]int{})
+		got, err := p.Run(s, nil)
 		if err != nil {
 			p.Again()
 			return false
