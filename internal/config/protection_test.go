@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/zooraft/zooraft/internal/auth"
 )
 
 // dump prints the fields of a configuration, one concern a line.
@@ -77,5 +79,17 @@ func TestAnEnsembleIsRefusedUntilItCanBeServed(t *testing.T) {
 				t.Errorf("error %v", err)
 			}
 		})
+	}
+}
+
+// What is accepted here must start, and what the room auth offers must be
+// accepted here.
+func TestTheDigestAlgorithmsAreThoseOfTheRoomAuth(t *testing.T) {
+	for _, name := range append([]string{"MD2", "ROT13", "sha-256", "SHA3-123", ""}, digestAlgorithms...) {
+		_, offered := auth.New(auth.Config{DigestAlgorithm: name})
+		accepted := Security{DigestAlgorithm: name}.Validate()
+		if (offered == nil) != (accepted == nil) {
+			t.Errorf("%q: offered %v, accepted %v", name, offered, accepted)
+		}
 	}
 }

@@ -27,10 +27,11 @@ func DefaultSecurity() Security {
 	return Security{DigestEnabled: true, DigestAlgorithm: "SHA1"}
 }
 
-// digestAlgorithms are the names that a Java 17 runtime knows, in upper case.
+// digestAlgorithms are the names that a Java 17 runtime knows, in upper case, but
+// for MD2, which nobody should use and which is not here.
 var digestAlgorithms = []string{
-	"MD2", "MD5", "SHA", "SHA1", "SHA-1", "SHA-224", "SHA-256", "SHA-384", "SHA-512",
-	"SHA-512/224", "SHA-512/256", "SHA3-224", "SHA3-256", "SHA3-384", "SHA3-512",
+	"MD5", "SHA", "SHA1", "SHA-1", "SHA-224", "SHA224", "SHA-256", "SHA256", "SHA-384", "SHA384", "SHA-512", "SHA512",
+	"SHA-512/224", "SHA512/224", "SHA-512/256", "SHA512/256", "SHA3-224", "SHA3-256", "SHA3-384", "SHA3-512",
 }
 
 // Validate checks relations and ranges.
