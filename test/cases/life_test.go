@@ -118,7 +118,7 @@ func TestAnExpiredClientCanRegisterAgainAtOnce(t *testing.T) {
 		top := c.top()
 		node := top + "/me"
 		// Several at a time: each waits for its own expiry.
-		const rounds, together = 5, 10
+		const rounds, together = 5, 100
 		for range rounds {
 			old := make([]*session, together)
 			for i := range old {
@@ -188,7 +188,7 @@ func TestASessionWithVeryManyEphemeralsEnds(t *testing.T) {
 	s := own(t, nil)
 	c := open(t, s)
 	top := c.top()
-	const count = 30000
+	const count = 60000
 	long := func(i int) string { return fmt.Sprintf("%s/%0100d", top, i) }
 	fill := func(e *session) {
 		t.Helper()
@@ -210,7 +210,7 @@ func TestASessionWithVeryManyEphemeralsEnds(t *testing.T) {
 	if n := len(c.list(top)); n != 0 {
 		t.Fatalf("%d ephemerals left after the close", n)
 	}
-	expiring := openFor(t, s, 4*time.Second)
+	expiring := openFor(t, s, 10*time.Second)
 	fill(expiring)
 	if st, _ := c.stat(top); st.NumChildren != count {
 		t.Fatalf("%d ephemerals, want %d", st.NumChildren, count)
