@@ -281,13 +281,13 @@ func checkInvariants(t testing.TB, tr *Tree) {
 func TestRandomHistoriesAgreeWithTheTwin(t *testing.T) {
 	seeds := []uint64{1, 2, 3}
 	first := uint64(time.Now().UnixNano())
-	for i := range uint64(40) {
+	for i := range uint64(16) {
 		seeds = append(seeds, first+i)
 	}
 	if *seedFlag != 0 {
 		seeds = []uint64{*seedFlag}
 	}
-	t.Logf("seeds 1, 2, 3 and 40 from %d; replay one with -seed", first)
+	t.Logf("seeds 1, 2, 3 and 16 from %d; replay one with -seed", first)
 	for _, seed := range seeds {
 		if !t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { runHistory(t, seed, 400) }) {
 			return
