@@ -83,12 +83,24 @@ func (t *Table) Remove(id proto.SessionID) { delete(t.rows, id) }
 
 // All returns copies of all rows, sorted by id.
 func (t *Table) All() []Session {
+	out := t.Rows()
+	Sort(out)
+	return out
+}
+
+// Rows returns copies of all rows in any order: the part of All that must be
+// done under the state lock.
+func (t *Table) Rows() []Session {
 	out := make([]Session, 0, len(t.rows))
 	for _, s := range t.rows {
 		out = append(out, *s)
 	}
-	slices.SortFunc(out, func(a, b Session) int { return cmp.Compare(a.ID, b.ID) })
 	return out
+}
+
+// Sort sorts rows by id.
+func Sort(rows []Session) {
+	slices.SortFunc(rows, func(a, b Session) int { return cmp.Compare(a.ID, b.ID) })
 }
 
 // Restore adds a row as it was saved.

@@ -29,22 +29,27 @@ func (m *Machine) Freeze() (persist func(w io.Writer) error, release func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	view := m.tree.Freeze()
-	rows := m.table.All()
-	c := snapshot.Content{
-		Nodes: func(yield snapshot.NodeFunc) error { return view.Nodes(yield) },
-		Zxid:  m.zxid, Digest: m.tree.Digest(),
-		Extension: m.extension(rows),
-	}
-	for i := range rows {
-		c.Sessions = append(c.Sessions, snapshot.Session{ID: rows[i].ID, TimeoutMillis: rows[i].TimeoutMillis})
-	}
-	return func(w io.Writer) error { return snapshot.Write(w, c) }, view.Release
+	rows := m.table.Rows()
+	zxid, lastTerm, digest := m.zxid, m.lastTerm, m.tree.Digest()
+	return func(w io.Writer) error {
+		session.Sort(rows)
+		c := snapshot.Content{
+			Nodes: func(yield snapshot.NodeFunc) error { return view.Nodes(yield) },
+			Zxid:  zxid, Digest: digest,
+			Extension: extension(zxid, lastTerm, rows),
+			Sessions:  make([]snapshot.Session, len(rows)),
+		}
+		for i := range rows {
+			c.Sessions[i] = snapshot.Session{ID: rows[i].ID, TimeoutMillis: rows[i].TimeoutMillis}
+		}
+		return snapshot.Write(w, c)
+	}, view.Release
 }
 
 // extension encodes what Apache's format has no room for.
-func (m *Machine) extension(rows []session.Session) []byte {
-	b := proto.AppendInt(nil, extensionVersion)
-	b = proto.AppendLong(proto.AppendLong(b, int64(m.zxid)), int64(m.lastTerm))
+func extension(zxid proto.Zxid, lastTerm uint64, rows []session.Session) []byte {
+	b := proto.AppendInt(make([]byte, 0, 24+80*len(rows)), extensionVersion)
+	b = proto.AppendLong(proto.AppendLong(b, int64(zxid)), int64(lastTerm))
 	b = proto.AppendInt(b, int32(len(rows)))
 	for i := range rows {
 		b = rows[i].Append(b)

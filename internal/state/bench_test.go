@@ -1,0 +1,68 @@
+package state
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/zooraft/zooraft/internal/proto"
+)
+
+// BenchmarkFreeze is how long writes stand still for a snapshot.
+func BenchmarkFreeze(b *testing.B) {
+	for _, c := range []struct{ nodes, sessions int }{{1_000_000, 100}, {10_000, 100_000}} {
+		b.Run(fmt.Sprintf("%d nodes and %d sessions", c.nodes, c.sessions), func(b *testing.B) {
+			m := newMachine(b)
+			a := newClient(1, 1)
+			m.entry(a.create())
+			for i := range c.sessions {
+				m.entry(newClient(proto.SessionID(1000+i*7919%c.sessions), uint64(i)).create())
+			}
+			for i := range c.nodes / 1000 {
+				m.entry(a.make(fmt.Sprintf("/d%d", i), 0))
+				commands := make([][]byte, 1000)
+				for j := range commands {
+					commands[j] = a.make(fmt.Sprintf("/d%d/n", i), proto.CreatePersistentSequential)
+				}
+				m.entry(commands...)
+			}
+			m.hook.lines = nil
+			b.ReportAllocs()
+			for b.Loop() {
+				_, release := m.Freeze()
+				release()
+			}
+		})
+	}
+}
+
+// BenchmarkApply is a write's share of the state lock.
+func BenchmarkApply(b *testing.B) {
+	m := newMachine(b)
+	a := newClient(1, 1)
+	m.entry(a.create(), a.make("/a", 0))
+	body := setBody("/a", string(make([]byte, 1024)))
+	b.ReportAllocs()
+	for b.Loop() {
+		m.entry(a.command(proto.OpSetData, body))
+		m.hook.lines = m.hook.lines[:0]
+	}
+}
+
+func BenchmarkReadGetData(b *testing.B) {
+	m := newMachine(b)
+	a := newClient(1, 1)
+	m.entry(a.create(), a.make("/a", 0))
+	m.entry(a.command(proto.OpSetData, setBody("/a", string(make([]byte, 1024)))))
+	r := ReadRequest{Header: proto.RequestHeader{Type: proto.OpGetData}, Body: watchBody("/a", false), Identities: anyone}
+	asker := &deaf{}
+	var scratch []byte
+	b.ReportAllocs()
+	for b.Loop() {
+		_, scratch = m.Read(asker, &r, scratch)
+	}
+}
+
+// deaf is an Asker that takes replies and keeps nothing.
+type deaf struct{ outbox }
+
+func (*deaf) Push([]byte) {}
