@@ -110,8 +110,9 @@ type request struct {
 }
 
 // encode builds the request of the tokens that follow a connection's name. The
-// modifiers xid, cut (bytes less) and pad (bytes more) go with every operation,
-// and op=<number> body=<hex> makes any other.
+// modifiers xid, cut (bytes less), pad (bytes more) and flip (offset:bits, the
+// offset modulo the length) go with every operation, and op=<number>
+// body=<hex> makes any other.
 func (v values) encode(tokens []string, xid int32) (request, error) {
 	if len(tokens) == 0 {
 		return request{}, fmt.Errorf("no operation")
@@ -145,6 +146,13 @@ func (v values) encode(tokens []string, xid int32) (request, error) {
 	if p, ok := a.named["pad"]; ok {
 		b, _ := hex.DecodeString(p)
 		r.body = append(r.body, b...)
+	}
+	if at, ok := a.named["flip"]; ok && len(r.body) > 0 {
+		var offset, bits int
+		if _, err := fmt.Sscanf(at, "%d:%x", &offset, &bits); err != nil {
+			return request{}, fmt.Errorf("flip=%s: %w", at, err)
+		}
+		r.body[offset%len(r.body)] ^= byte(bits)
 	}
 	return r, nil
 }

@@ -100,6 +100,14 @@ func (g *generator) reconnect(c string) {
 	case n == 2:
 		g.add("connect %s ro=%s timeout=%s", c, ro, g.pick("30000", "70000", "20000"))
 		return
+	case n == 4:
+		// Another connection takes the session over, and may keep it.
+		g.add("connect d session=%s", c)
+		g.add("call d %s", g.op())
+		if g.chance(50) {
+			g.add("connect %s", c)
+			return
+		}
 	case n == 3:
 		g.add("connect %s session=%s passwd=zero", c, g.pick("0x123456789", "-1", "0x7fffffffffffffff"))
 	}
@@ -122,7 +130,7 @@ func (g *generator) revive(c string) {
 // records that are cut short or too long.
 func (g *generator) odd(c string) {
 	g.count++
-	switch g.rng.IntN(9) {
+	switch g.rng.IntN(12) {
 	case 0:
 		g.add("call %s op=%s body=%s", c, g.pick("99", "500", "10", "0", "-3", "23", "108"), g.hex(g.rng.IntN(20)))
 	case 1:
@@ -139,9 +147,14 @@ func (g *generator) odd(c string) {
 	case 6:
 		g.add("call %s sasl token=null", c)
 	default:
-		// A valid operation with bytes missing or added: no close.
+		// A valid operation with bytes missing, added or changed: no close. A
+		// createTTL with other bytes could stop the real server.
 		op := g.op()
-		g.add("call %s %s %s", c, op, g.pick(fmt.Sprintf("cut=%d", 1+g.rng.IntN(30)), "pad="+g.hex(1+g.rng.IntN(9))))
+		damage := g.pick(fmt.Sprintf("cut=%d", 1+g.rng.IntN(30)), "pad="+g.hex(1+g.rng.IntN(9)))
+		if !strings.HasPrefix(op, "createTTL") && g.chance(60) {
+			damage = fmt.Sprintf("flip=%d:%02x", g.rng.IntN(1000), 1+g.rng.IntN(255))
+		}
+		g.add("call %s %s %s", c, op, damage)
 		return
 	}
 	g.revive(c)

@@ -52,7 +52,7 @@ const closeEnough = time.Hour
 // transcript, from its start to its end.
 type normal struct {
 	root     string
-	base     int64
+	bases    []int64
 	sessions map[int64]string
 	passwds  map[string]string // password bytes → the session it was given to
 	times    map[int64]int64   // zxid → the time that came with it
@@ -60,7 +60,7 @@ type normal struct {
 
 // Normalise puts a transcript into comparable form.
 func Normalise(t Transcript) []Entry {
-	n := &normal{root: t.Root, base: t.Base, sessions: map[int64]string{}, passwds: map[string]string{}, times: map[int64]int64{}}
+	n := &normal{root: t.Root, bases: t.Bases, sessions: map[int64]string{}, passwds: map[string]string{}, times: map[int64]int64{}}
 	out := make([]Entry, 0, len(t.Items))
 	for _, it := range t.Items {
 		out = append(out, Entry{Step: it.Step, Conn: it.Conn, Kind: it.Kind, Exch: it.Exch, Op: it.Op,
@@ -91,15 +91,22 @@ func sortEvents(entries []Entry, step int) {
 	}
 }
 
-// zxid returns the distance from the script's start.
+// zxid returns the distance from the last base that is not above: "+n" since
+// the script's start, "r1+n" since the first restart.
 func (n *normal) zxid(z int64) string {
-	switch {
-	case z == 0, z == -1:
+	if z == 0 || z == -1 {
 		return fmt.Sprint(z)
-	case z < n.base:
-		return "old"
 	}
-	return fmt.Sprintf("+%d", z-n.base)
+	for i := len(n.bases) - 1; i >= 0; i-- {
+		switch base := n.bases[i]; {
+		case z < base:
+		case i == 0:
+			return fmt.Sprintf("+%d", z-base)
+		default:
+			return fmt.Sprintf("r%d+%d", i, z-base)
+		}
+	}
+	return "old"
 }
 
 // time returns "t" for the one time that belongs to a zxid.

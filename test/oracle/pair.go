@@ -45,8 +45,8 @@ func (p *Pair) start() {
 		ours = peer.StartZooraft(p.tb, options(p.config))
 	}
 	p.procs = []*peer.Server{real, ours}
-	p.Real = &Target{Name: "Apache ZooKeeper " + peer.ApacheVersion, Addr: real.Address}
-	p.Ours = &Target{Name: p.ours, Addr: ours.Address}
+	p.Real = &Target{Name: "Apache ZooKeeper " + peer.ApacheVersion, Addr: real.Address, server: real}
+	p.Ours = &Target{Name: p.ours, Addr: ours.Address, server: ours}
 }
 
 // Close ends both servers.

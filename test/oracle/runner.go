@@ -39,9 +39,11 @@ type Item struct {
 // Transcript is all that one server answered to a script.
 type Transcript struct {
 	Server string
-	Base   int64 // last zxid before the first step
-	Root   string
-	Items  []Item
+	// Bases are the zxids that distances are counted from: of the write before
+	// the first step, and of the first write after each restart.
+	Bases []int64
+	Root  string
+	Items []Item
 	// Closing holds the steps in which a session ended: the order of the
 	// events that it caused is not compared.
 	Closing map[int]bool
@@ -103,7 +105,7 @@ func (t *Target) Run(script Script) (Transcript, error) {
 	r := &runner{
 		target: t, script: script, conns: map[string]*conn{}, sess: map[string]*session{},
 		marks: map[string]int64{}, last: base,
-		out: Transcript{Server: t.Name, Base: base, Root: root, Closing: map[int]bool{}},
+		out: Transcript{Server: t.Name, Bases: []int64{base}, Root: root, Closing: map[int]bool{}},
 	}
 	r.values = values{root: root, zxid: r.zxid}
 	for i := range script.Steps {
@@ -261,4 +263,6 @@ func (r *runner) forget(c *conn) {
 }
 
 // zxid evaluates a zxid expression on this server.
-func (r *runner) zxid(expr string) (int64, bool) { return evalZxid(expr, r.last, r.out.Base, r.marks) }
+func (r *runner) zxid(expr string) (int64, bool) {
+	return evalZxid(expr, r.last, r.out.Bases[0], r.marks)
+}

@@ -38,6 +38,7 @@ type Script struct {
 //	expire C [live]             drop (or stay silent) and wait until the session has expired
 //	await C close|event         read until the server closes, or an event comes
 //	mark M                      remember the last zxid as @M
+//	restart [kill]              end both servers, start them on their data
 //	word abcd                   run a four-letter word; only a close or an answer counts
 //
 // Z is a number, `last`, `base` or `@M`, with +n or -n behind it. In every
@@ -128,7 +129,7 @@ func Parse(r io.Reader) ([]Script, error) {
 var verbs = map[string]bool{
 	"dial": true, "connect": true, "call": true, "send": true, "frame": true, "raw": true,
 	"cork": true, "uncork": true, "fence": true, "drop": true, "expire": true,
-	"await": true, "mark": true, "word": true,
+	"await": true, "mark": true, "word": true, "restart": true,
 }
 
 // tokenize splits a line at blanks outside of quotes.

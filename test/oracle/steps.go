@@ -30,8 +30,11 @@ func (r *runner) do(s Step) error {
 		r.fence()
 		return nil
 	}
-	if s.Verb() == "expire" {
+	switch s.Verb() {
+	case "expire":
 		return r.expire(s)
+	case "restart":
+		return r.restart(s.Conn() == "kill")
 	}
 	if c == nil {
 		return nil
@@ -298,6 +301,18 @@ func (r *runner) expire(s Step) error {
 	sess.over = true
 	r.fence()
 	return nil
+}
+
+// restart ends the server, by SIGKILL or SIGTERM, and starts it on the same
+// data. The connections are gone, the sessions live on.
+func (r *runner) restart(kill bool) error {
+	for _, c := range r.conns {
+		r.forget(c)
+	}
+	base, err := r.target.restart(kill)
+	r.out.Bases = append(r.out.Bases, base)
+	r.last = base
+	return err
 }
 
 // word runs a four-letter word on a connection of its own. Its text is for the

@@ -30,7 +30,9 @@ type Target struct {
 	Name string
 	Addr string
 
+	server  *peer.Server
 	control *peer.Conn
+	session proto.ConnectResponse // the control connection's, 0 before the first
 	xid     int32
 	runs    int // scripts begun: the number in their root's name
 	marks   int
@@ -66,10 +68,15 @@ func (t *Target) open() error {
 	}
 	t.control = c
 	req := proto.ConnectRequest{TimeoutMillis: controlTimeout, Password: make([]byte, proto.PasswordLen), HasReadOnly: true}
+	if t.session.SessionID != 0 {
+		// The same session goes on: one that expired later would take a zxid.
+		req.SessionID, req.Password = t.session.SessionID, t.session.Password
+	}
 	resp, err := c.Connect(req, 3*patience)
 	if err != nil || resp.SessionID == 0 {
 		return fmt.Errorf("%w: connect: %+v, %v", errControl, resp, err)
 	}
+	t.session = resp
 	auth := proto.AuthPacket{Scheme: "digest", Auth: []byte(superCredentials)}
 	if h, _, err := c.Call(proto.XidAuth, proto.OpAuth, auth.Append(nil), patience); err != nil || h.Err != proto.ErrOK {
 		return fmt.Errorf("%w: auth: %+v, %v", errControl, h, err)
@@ -88,6 +95,26 @@ func (t *Target) create(path string) (proto.ReplyHeader, error) {
 		err = fmt.Errorf("%w: create %s: %v", errControl, path, h.Err)
 	}
 	return h, err
+}
+
+// restart ends the server and starts it on the same data, and returns the zxid
+// of the first write after that.
+func (t *Target) restart(kill bool) (base int64, err error) {
+	if kill {
+		t.server.Kill(t.server.TB())
+	} else {
+		t.server.Stop(t.server.TB())
+	}
+	t.server.Restart(t.server.TB())
+	if err := t.open(); err != nil {
+		return 0, err
+	}
+	req := proto.SetDataRequest{Path: markDir, Version: -1}
+	h, _, err := t.call(proto.OpSetData, req.Append(nil))
+	if err == nil && h.Err != proto.ErrOK {
+		err = fmt.Errorf("%w: setData %s: %v", errControl, markDir, h.Err)
+	}
+	return int64(h.Zxid), err
 }
 
 // begin makes the script's root node and returns it with its zxid.

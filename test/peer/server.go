@@ -286,6 +286,9 @@ func (s *Server) Restart(tb testing.TB) {
 	s.Start(tb)
 }
 
+// TB returns the test that started the server and will end it.
+func (s *Server) TB() testing.TB { return s.tb }
+
 // Log returns what all runs of the server have written to standard output and
 // standard error so far.
 func (s *Server) Log() string { return s.log.String() }
