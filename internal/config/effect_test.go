@@ -40,7 +40,7 @@ func TestASettingHasAnEffectExactlyWhenItIsRead(t *testing.T) {
 var namesakes = map[string]string{
 	"Storage.Digest":     "the digest of a tree",
 	"Ensemble.InitLimit": "the word conf shows it, in an ensemble",
-	"Ensemble.SyncLimit": "the word conf shows it, in an ensemble",
+	"Ensemble.Observer":  "a server line's",
 	"Admin.Snapshot":     "a state's snapshot",
 	"Admin.Restore":      "a state's restore",
 	"Metrics.Host":       "a listener's",

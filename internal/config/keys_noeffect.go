@@ -96,8 +96,6 @@ func noEffectKeys() []key {
 func ensembleKeys(note string) []key {
 	keys := []key{
 		strictInt("initLimit", note, func(c *Config) *int { return &c.Ensemble.InitLimit }),
-		strictInt("syncLimit", note, func(c *Config) *int { return &c.Ensemble.SyncLimit }),
-		strictBool("quorumListenOnAllIPs", note, func(c *Config) *bool { return &c.Ensemble.ListenOnAllIPs }),
 		strictBool("syncEnabled", note, func(c *Config) *bool { return &c.Ensemble.SyncEnabled }),
 		strictBool("multiAddress.enabled", note, func(c *Config) *bool { return &c.Ensemble.MultiAddress }).in(inBoth),
 		{

@@ -44,12 +44,16 @@ func parserKeys() []key {
 			func(c *Config) *bool { return &c.Ensemble.StandaloneEnabled }),
 		strictBool("reconfigEnabled", "Decides which error a server alone gives to reconfig.",
 			func(c *Config) *bool { return &c.Ensemble.ReconfigEnabled }),
+		strictInt("syncLimit", "Ticks without the leader after which a server of an ensemble drops its clients.",
+			func(c *Config) *int { return &c.Ensemble.SyncLimit }),
+		strictBool("quorumListenOnAllIPs", "Binds the peer port on every address.",
+			func(c *Config) *bool { return &c.Ensemble.ListenOnAllIPs }),
 		text("dynamicConfigFile", "File that holds the server lines.",
 			func(c *Config) *string { return &c.Ensemble.DynamicFile }),
 		memberLines("server.*", "Membership. One line runs a server alone; its client port counts. "+
-			"Two or more are refused until this version can run an ensemble."),
-		memberLines("group.*", "Hierarchical quorum. Refused with two or more server lines."),
-		memberLines("weight.*", "Hierarchical quorum. Refused with two or more server lines."),
+			"Two or more are refused, for an ensemble is not proven yet, unless --allow-unprotected is given."),
+		memberLines("group.*", "Hierarchical quorum. Refused: Raft's quorum is a majority of servers."),
+		memberLines("weight.*", "Hierarchical quorum. Refused: Raft's quorum is a majority of servers."),
 	}
 	return append(keys, metricsKeys()...)
 }

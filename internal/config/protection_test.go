@@ -62,23 +62,28 @@ func TestProtectionThatIsTurnedOffIsAccepted(t *testing.T) {
 	}
 }
 
-func TestAnEnsembleIsRefusedUntilItCanBeServed(t *testing.T) {
+func TestAnEnsembleIsRefusedUnlessAskedForAndGroupsAlways(t *testing.T) {
 	const three = "initLimit=5\nsyncLimit=2\nserver.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2\n"
 	for name, text := range map[string]string{
-		"three servers":                 three,
-		"one server and an observer":    "initLimit=5\nsyncLimit=2\nserver.1=a:1:2\nserver.2=b:1:2:observer\nstandaloneEnabled=false\n",
-		"one server in ensemble mode":   "initLimit=5\nsyncLimit=2\nserver.1=a:1:2\nstandaloneEnabled=false\n",
-		"three servers, unprotected ok": three,
+		"three servers":               three,
+		"one server and an observer":  "initLimit=5\nsyncLimit=2\nserver.1=a:1:2\nserver.2=b:1:2:observer\nstandaloneEnabled=false\n",
+		"one server in ensemble mode": "initLimit=5\nsyncLimit=2\nserver.1=a:1:2\nstandaloneEnabled=false\n",
+		"groups, even if allowed":     three + "group.1=1:2:3\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := writeConfig(t, small+text)
 			writeMyID(t, path, "1")
-			_, _, err := load(t, Options{File: path, AllowUnprotected: strings.HasSuffix(name, "ok")})
+			_, _, err := load(t, Options{File: path, AllowUnprotected: strings.HasSuffix(name, "allowed")})
 			var problem *Error
-			if !errors.As(err, &problem) || problem.Kind != ErrNotBuilt || !strings.HasPrefix(problem.Key, "server.") || problem.ExitCode() != ExitInvalid {
+			if !errors.As(err, &problem) || problem.Kind != ErrNotBuilt || problem.Key == "" || problem.ExitCode() != ExitInvalid {
 				t.Errorf("error %v", err)
 			}
 		})
+	}
+	path := writeConfig(t, small+three)
+	writeMyID(t, path, "1")
+	if _, _, err := load(t, Options{File: path, AllowUnprotected: true}); err != nil {
+		t.Errorf("asked for: %v", err)
 	}
 }
 

@@ -57,6 +57,7 @@ type batcher struct {
 // proposal is one queued command, or a barrier if done is set.
 type proposal struct {
 	token   uint64
+	remote  *stream // the peer stream that it came by; nil for one of this server
 	command []byte
 	since   time.Time  // queued; not set for a barrier
 	done    chan error // capacity 1
@@ -64,7 +65,8 @@ type proposal struct {
 
 // batch is one entry on its way.
 type batch struct {
-	tokens   []uint64
+	tokens   []uint64  // of this server's proposals
+	remotes  []*stream // of the others'
 	commands [][]byte
 	since    time.Time   // the oldest command was queued
 	done     chan error  // for a barrier
@@ -191,10 +193,15 @@ func (b *batcher) take() *batch {
 			n++
 		}
 		packed.since = b.queue[0].since
-		packed.tokens = make([]uint64, n)
+		packed.tokens = make([]uint64, 0, n)
 		packed.commands = make([][]byte, n)
 		for i, p := range b.queue[:n] {
-			packed.tokens[i], packed.commands[i] = p.token, p.command
+			packed.commands[i] = p.command
+			if p.remote != nil {
+				packed.remotes = append(packed.remotes, p.remote)
+			} else {
+				packed.tokens = append(packed.tokens, p.token)
+			}
 		}
 		b.dropLocked(n)
 	}
@@ -251,14 +258,25 @@ func (b *batcher) settle(s *batch, err error) {
 			break
 		}
 	}
-	report := err != nil && !s.reported && len(s.tokens) > 0
+	report := err != nil && !s.reported
 	s.reported = true
 	b.mu.Unlock()
 	if s.done != nil {
 		s.done <- err
 	}
 	if report {
-		b.unknown(s.tokens)
+		b.report(s.tokens, s.remotes)
+	}
+}
+
+// report says that the fate of proposals is unknown: to this server by their
+// tokens, to others by breaking the streams that they came by.
+func (b *batcher) report(tokens []uint64, remotes []*stream) {
+	for _, s := range remotes {
+		s.close()
+	}
+	if len(tokens) > 0 {
+		b.unknown(tokens)
 	}
 }
 
@@ -306,6 +324,7 @@ func (b *batcher) shut() {
 // giveUp empties the queue and, if asked, stops waiting for pending batches.
 func (b *batcher) giveUp(reason error, pendingToo bool) {
 	var tokens []uint64
+	var remotes []*stream
 	var barriers []chan error
 	b.mu.Lock()
 	if pendingToo {
@@ -313,13 +332,17 @@ func (b *batcher) giveUp(reason error, pendingToo bool) {
 			if !p.reported {
 				p.reported = true
 				tokens = append(tokens, p.tokens...)
+				remotes = append(remotes, p.remotes...)
 			}
 		}
 	}
 	for _, p := range b.queue {
-		if p.done != nil {
+		switch {
+		case p.done != nil:
 			barriers = append(barriers, p.done)
-		} else {
+		case p.remote != nil:
+			remotes = append(remotes, p.remote)
+		default:
 			tokens = append(tokens, p.token)
 		}
 	}
@@ -328,9 +351,7 @@ func (b *batcher) giveUp(reason error, pendingToo bool) {
 	for _, done := range barriers {
 		done <- reason
 	}
-	if len(tokens) > 0 {
-		b.unknown(tokens)
-	}
+	b.report(tokens, remotes)
 }
 
 // waitClosed waits for done, at most for within.

@@ -142,8 +142,15 @@ func (o *observer) FateUnknown(tokens []uint64) {
 	o.mu.Unlock()
 	o.lost <- tokens
 }
-func (o *observer) LeaderChanged(id int) { o.leaders <- id }
-func (o *observer) Leading(l bool)       { o.leading <- l }
+func (o *observer) LeaderChanged(id int) {
+	select {
+	case o.leaders <- id:
+	default:
+	}
+}
+func (o *observer) Leading(l bool)      { o.leading <- l }
+func (o *observer) Route(bool)          {}
+func (o *observer) Message(int, []byte) {}
 
 // testConfig is a configuration whose limits are small.
 func testConfig(dir string) Config {

@@ -15,6 +15,8 @@ type fsm struct {
 	sm     StateMachine
 	broken func(error)               // stops the node; may not block
 	count  func(commands, bytes int) // what was applied, for the snapshot trigger
+	// applied is told of each entry that holds commands.
+	applied func(index, term uint64)
 
 	observe *Observer // may be nil
 
@@ -61,6 +63,7 @@ func (f *fsm) applyCommand(l *raft.Log) error {
 		return fmt.Errorf("%w: entry %d of term %d: %w", ErrStateMachine, l.Index, l.Term, err)
 	}
 	f.count(len(e.commands), len(l.Data))
+	f.applied(l.Index, l.Term)
 	return nil
 }
 

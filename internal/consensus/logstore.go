@@ -30,6 +30,7 @@ type logStore struct {
 	cache    *logCache
 	mark     *mark
 	keepFrom func() (index uint64, ok bool) // the log is kept after index; not ok: whole
+	grown    func(last uint64)              // told after each append
 	disk     *disk
 	interval time.Duration // between probes of a full disk
 	fs       FS            // where probes are written
@@ -176,6 +177,9 @@ func (s *logStore) StoreLogs(logs []*raft.Log) error {
 	last := logs[len(logs)-1]
 	if err := s.mark.raise(last.Index, last.Term); err != nil {
 		return s.disk.fail(fmt.Errorf("%w: the mark of entry %d: %w", ErrDiskFailed, last.Index, err))
+	}
+	if s.grown != nil {
+		s.grown(last.Index)
 	}
 	return nil
 }

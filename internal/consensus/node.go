@@ -21,7 +21,15 @@ type Node struct {
 	id     identity // as it was at Open
 
 	raft      *raft.Raft
-	transport *loneTransport
+	raftSet   chan struct{}  // closed when raft is set
+	transport raft.Transport // lone or network
+	lone      *loneTransport // of a server alone
+	network   *network       // of an ensemble; port, route and followers belong to it
+	port      *peerPort
+	route     route
+	followers followers
+	refusals  refusals
+	notes     *commitNotes
 	fsm       *fsm
 	batcher   *batcher
 	log       *logStore
@@ -37,7 +45,10 @@ type Node struct {
 	down    chan struct{} // closed when Raft and our goroutines have ended
 	workers sync.WaitGroup
 
-	leading atomic.Bool // leads and has applied all earlier terms
+	leaderMoved chan struct{} // capacity 1: another server may lead
+
+	hurrying atomic.Bool // a goroutine shortens Raft's patience
+	leading  atomic.Bool // leads and has applied all earlier terms
 
 	stopOnce  sync.Once
 	closeOnce sync.Once
@@ -46,6 +57,7 @@ type Node struct {
 	mu        sync.Mutex
 	reason    error       // guarded by mu; why the node stopped by itself
 	fullSince time.Time   // guarded by mu; zero while there is space
+	waiting   string      // guarded by mu; what an unformed server waits for
 	patience  *time.Timer // guarded by mu; runs while the disk is full
 }
 
@@ -54,7 +66,16 @@ type Node struct {
 // ordered as it calls. After nil the command is applied, or its token is named
 // in Events.FateUnknown; an error means that it is not and will not be in the log.
 func (n *Node) Propose(token uint64, command []byte) error {
-	return n.batcher.propose(proposal{token: token, command: command})
+	err := n.batcher.propose(proposal{token: token, command: command})
+	if err != ErrNotLeader {
+		return err
+	}
+	if s := n.route.get(); s != nil {
+		if s.send(framePropose, u64(token), command) == nil {
+			return nil
+		}
+	}
+	return ErrNotLeader
 }
 
 // Barrier returns when everything that was proposed here before it, and every
@@ -135,6 +156,9 @@ func (n *Node) shutdown() {
 	n.stopOnce.Do(func() {
 		close(n.stop)
 		n.batcher.shut()
+		if n.port != nil {
+			n.port.close()
+		}
 		go func() {
 			// Futures first: the library never resolves one that still waits
 			// in its channel when it is shut down.
@@ -250,6 +274,12 @@ func (n *Node) setLeading(leading bool) {
 	if n.leading.Swap(leading) != leading {
 		n.events.Leading(leading)
 	}
+}
+
+func (n *Node) setWaiting(reason string) {
+	n.mu.Lock()
+	n.waiting = reason
+	n.mu.Unlock()
 }
 
 // snapshotSaved raises the floor: from now on a start that cannot reach this

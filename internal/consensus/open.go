@@ -60,7 +60,7 @@ func Open(cfg Config, sm StateMachine, events Events) (_ *Node, err error) {
 func newNode(cfg Config, sm StateMachine, events Events) *Node {
 	n := &Node{
 		cfg: cfg, events: events, logger: cfg.Logger.With("room", "consensus"),
-		opened: make(chan struct{}),
+		opened: make(chan struct{}), raftSet: make(chan struct{}), notes: newCommitNotes(), leaderMoved: make(chan struct{}, 1),
 		stop:   make(chan struct{}),
 		failed: make(chan struct{}),
 		down:   make(chan struct{}),
@@ -71,7 +71,7 @@ func newNode(cfg Config, sm StateMachine, events Events) *Node {
 		n.batcher.unknown = events.FateUnknown
 	}
 	n.trigger = newSnapshotTrigger(cfg)
-	n.fsm = &fsm{sm: sm, broken: n.fail, count: n.trigger.add, observe: &n.cfg.Observe,
+	n.fsm = &fsm{sm: sm, broken: n.fail, count: n.trigger.add, applied: n.tellCommit, observe: &n.cfg.Observe,
 		spoiled: func(err error) { n.snapshots.setAside(err) }}
 	return n
 }
@@ -102,7 +102,7 @@ func (n *Node) openFiles() error {
 	}
 	n.log = &logStore{
 		logger: n.logger, open: opener, cache: newLogCache(n.cfg.LogCacheBytes), mark: m,
-		keepFrom: snapshots.keepFrom, disk: n.disk,
+		keepFrom: snapshots.keepFrom, grown: n.notes.grown, disk: n.disk,
 		observe:  &n.cfg.Observe,
 		interval: n.cfg.DiskProbeInterval, fs: n.cfg.FS, probeDir: l.logRoot, eng: eng,
 	}
@@ -147,7 +147,7 @@ func (n *Node) openIdentity(l layout) error {
 		return fmt.Errorf("%w: %s holds its log in store %q, the configuration says %q; run 'zooraft move-log' to move it, or set raftLogStore=%s",
 			ErrLogStoreMismatch, l.root, n.id.LogStore, n.cfg.LogStore, n.id.LogStore)
 	}
-	if dir := l.log(n.id.LogStore); !holdsFiles(dir) {
+	if dir := l.log(n.id.LogStore); !holdsFiles(dir) && n.id.FloorIndex > 0 {
 		return fmt.Errorf("%w: the log %s is missing or empty (it was in %s); check dataLogDir and its mount, or restore it", ErrLess, dir, n.id.LogDir)
 	}
 	if holdsFiles(l.log(other)) {
@@ -159,10 +159,16 @@ func (n *Node) openIdentity(l layout) error {
 func (n *Node) newIdentity() identity {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails, by its contract
+	incarnation := uint64(1)
+	cluster := hex.EncodeToString(b[:])
+	if !n.cfg.alone() {
+		incarnation = newIncarnation(func(b []byte) { _, _ = rand.Read(b) })
+		cluster = "" // the founders decide
+	}
 	return identity{
-		ClusterID:   hex.EncodeToString(b[:]),
+		ClusterID:   cluster,
 		ServerID:    n.cfg.ServerID,
-		Incarnation: 1,
+		Incarnation: incarnation,
 		LogStore:    n.cfg.LogStore,
 		LogDir:      n.cfg.layout().log(n.cfg.LogStore),
 	}
@@ -177,6 +183,9 @@ func (n *Node) clearUnformed(l layout) error {
 		}
 	}
 	rec := n.newIdentity()
+	if !n.cfg.alone() {
+		rec.Incarnation = n.id.Incarnation // others may have founded with it
+	}
 	if err := n.stable.update(func(i *identity) { *i = rec }); err != nil {
 		return err
 	}
@@ -250,13 +259,10 @@ func (n *Node) compareWitnesses() error {
 // startRaft forms the ensemble if need be and starts Raft and our goroutines.
 func (n *Node) startRaft() error {
 	id := raft.ServerID(n.id.raftID())
-	n.transport = newLoneTransport(raft.ServerAddress(n.id.raftID()))
 	config := n.cfg.raftConfig(id)
 	config.Logger = newRaftLogger(n.logger, "raft")
-	if !n.id.Formed {
-		if err := n.form(config); err != nil {
-			return fmt.Errorf("form the ensemble: %w", err)
-		}
+	if err := n.openTransport(config); err != nil {
+		return err
 	}
 	r, err := n.newRaft(config)
 	if err != nil && n.log.first.Load() == 1 && n.snapshots.allSetAside() {
@@ -271,6 +277,7 @@ func (n *Node) startRaft() error {
 		return err
 	}
 	n.raft = r
+	close(n.raftSet)
 	n.log.patient.Store(true)
 	n.stable.patient.Store(true)
 	n.batcher.apply = func(data []byte) raft.Future { return r.Apply(data, 0) }
@@ -280,16 +287,61 @@ func (n *Node) startRaft() error {
 	go func() { defer n.workers.Done(); n.batcher.reap() }()
 	go n.watchLeadership()
 	go n.takeSnapshots()
-	if servers := r.GetConfiguration().Configuration().Servers; len(servers) == 1 && servers[0].ID == id {
-		n.transport.campaign()
+	if n.cfg.alone() {
+		if servers := r.GetConfiguration().Configuration().Servers; len(servers) == 1 && servers[0].ID == id {
+			n.lone.campaign()
+		}
+		return nil
+	}
+	return n.startEnsemble()
+}
+
+// openTransport makes the transport: one that reaches nobody for a server
+// alone, which also forms its ensemble of one at the first start; else the
+// peer port.
+func (n *Node) openTransport(config *raft.Config) (err error) {
+	if !n.cfg.alone() {
+		if n.port, err = n.openPeerPort(); err != nil {
+			return fmt.Errorf("open the peer port: %w", err)
+		}
+		n.network = n.newNetwork()
+		n.transport = n.network
+		return nil
+	}
+	n.lone = newLoneTransport(raft.ServerAddress(n.id.raftID()))
+	n.transport = n.lone
+	if !n.id.Formed {
+		if err := n.form(config); err != nil {
+			return fmt.Errorf("form the ensemble: %w", err)
+		}
+	}
+	return nil
+}
+
+// startEnsemble starts what only an ensemble of several servers has.
+func (n *Node) startEnsemble() error {
+	n.workers.Add(7)
+	go n.takeNotes()
+	go n.forward(n.network)
+	go n.port.accept()
+	go n.watchLeader()
+	go n.followLeader()
+	go n.keepStreams()
+	go n.manageMembers()
+	switch {
+	case !n.id.Formed:
+		n.workers.Add(1)
+		go n.found()
+	case len(n.id.Founders) > 0 && n.raft.LastIndex() == 0:
+		return n.writeFirst(n.id.Founders)
 	}
 	return nil
 }
 
 // form writes the first entry, the configuration of a lone voter.
 func (n *Node) form(config *raft.Config) error {
-	servers := raft.Configuration{Servers: []raft.Server{{ID: config.LocalID, Address: n.transport.LocalAddr()}}}
-	if err := raft.BootstrapCluster(config, n.log, n.stable, n.snapshots, n.transport, servers); err != nil {
+	servers := raft.Configuration{Servers: []raft.Server{{ID: config.LocalID, Address: n.lone.LocalAddr()}}}
+	if err := raft.BootstrapCluster(config, n.log, n.stable, n.snapshots, n.lone, servers); err != nil {
 		return err
 	}
 	err := n.stable.update(func(i *identity) { i.Formed, i.FloorIndex, i.FloorTerm = true, 1, 1 })

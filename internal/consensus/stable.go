@@ -28,9 +28,14 @@ type identity struct {
 	// last seen in (for messages only: a volume may be mounted elsewhere).
 	LogStore string
 	LogDir   string
-	// Formed is set once the first log entry is durable. Before that nothing
-	// was ever acknowledged, and a start begins anew.
+	// Formed is set once this server belongs to an ensemble: for a server
+	// alone when the first log entry is durable, else just before the first
+	// entry is written or taken. Before that nothing was ever acknowledged,
+	// and a start begins anew.
 	Formed bool
+	// Founders are the members that the ensemble was formed of, if this server
+	// is one that formed it.
+	Founders []member
 	// FloorIndex and FloorTerm rise with each snapshot: a log and snapshots
 	// that end before it have lost something.
 	FloorIndex uint64

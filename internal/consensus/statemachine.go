@@ -53,4 +53,14 @@ type Events interface {
 	// Leading says that this server has begun to lead and has applied every
 	// entry of earlier terms (duties may start), or that it no longer leads.
 	Leading(leading bool)
+
+	// Route says, on a server that does not lead, that its proposals have a
+	// way to the leader and that it has applied what was committed when it
+	// asked; or that the way is broken: the fate of every write still on it is
+	// unknown.
+	Route(open bool)
+
+	// Message is what the server room of another server sent, from a follower
+	// to the leader (Node.Send) or back (Node.Broadcast).
+	Message(from int, payload []byte)
 }

@@ -62,7 +62,7 @@ func (n *Node) Status() Status {
 	s.Queued = len(n.batcher.queue)
 	n.batcher.mu.Unlock()
 	n.mu.Lock()
-	reason := n.reason
+	reason, waiting := n.reason, n.waiting
 	s.FullSince = n.fullSince
 	n.mu.Unlock()
 	select {
@@ -80,6 +80,8 @@ func (n *Node) Status() Status {
 		s.NotReady = "the disk of the log is full"
 	case s.Disk == DiskStalled:
 		s.NotReady = "the disk of the log does not answer"
+	case waiting != "":
+		s.NotReady = "this server belongs to no ensemble yet and waits for " + waiting
 	case s.LeaderID < 0:
 		s.NotReady = "no leader is known"
 	case s.Role == "leader" && !s.Leading:

@@ -110,6 +110,7 @@ func (c Config) raftConfig(id raft.ServerID) *raft.Config {
 	// At least one entry stays, so that a removal which reaches the end of the
 	// log can only be a conflict or an installed snapshot; see logStore.DeleteRange.
 	rc.TrailingLogs = 1
+	rc.ShutdownOnRemove = false
 	rc.NoLegacyTelemetry = true
 	return rc
 }

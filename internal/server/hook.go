@@ -133,15 +133,28 @@ func (k *hook) FateUnknown(tokens []uint64) {
 }
 
 // LeaderChanged implements consensus.Events.
-func (k *hook) LeaderChanged(int) {}
+func (k *hook) LeaderChanged(serverID int) { k.leaderID.Store(int64(serverID)) }
+
+// Route implements consensus.Events. When the way to the leader breaks, what
+// went over it has an unknown fate; idle connections stay.
+func (k *hook) Route(open bool) {
+	<-k.opened
+	if !open {
+		k.closeUnsettled()
+	}
+	k.gate.setRouted(open)
+}
+
+// Message implements consensus.Events.
+func (k *hook) Message(_ int, payload []byte) { k.takeReport(payload) }
 
 // Leading implements consensus.Events: duties run, and clients are served,
 // once all of the log has been applied.
 func (k *hook) Leading(leading bool) {
-	if leading {
-		go k.beginLeading()
-	} else {
-		k.duties.stop()
+	k.leading.Store(leading)
+	select {
+	case k.leadingChanged <- struct{}{}:
+	default:
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"net"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/zooraft/zooraft/internal/admin"
@@ -38,7 +39,7 @@ func (r *report) Health() admin.Health {
 		h.Reason = "the data are being loaded"
 		return h
 	}
-	h.Mode = admin.ModeStandalone
+	h.Mode = r.mode()
 	status := r.node.Status()
 	switch {
 	case r.node.Err() != nil:
@@ -51,10 +52,40 @@ func (r *report) Health() admin.Health {
 	return h
 }
 
+// mode is this server's place as srvr prints it.
+func (r *report) mode() string {
+	own, distributed := ownMember(r.config)
+	switch {
+	case !distributed:
+		return admin.ModeStandalone
+	case r.leaderID.Load() == own.ID:
+		return admin.ModeLeader
+	case own.Observer:
+		return admin.ModeObserver
+	}
+	return admin.ModeFollower
+}
+
+// peerState is mntr's peer_state, with Apache's names of the phases.
+func (r *report) peerState() string {
+	switch {
+	case !r.distributed:
+		return ""
+	case r.leaderID.Load() < 0:
+		return "looking"
+	case r.mode() == admin.ModeLeader:
+		return "leading - broadcast"
+	case r.mode() == admin.ModeObserver:
+		return "observing - broadcast"
+	}
+	return "following - broadcast"
+}
+
 // Stats implements admin.Server.
 func (r *report) Stats() admin.Stats {
 	st := admin.Stats{
-		Mode:            admin.ModeStandalone,
+		Mode:            r.mode(),
+		PeerState:       r.peerState(),
 		PacketsReceived: r.metrics.packetsReceived.Load(), PacketsSent: r.metrics.packetsSent.Load(),
 		Latency: r.metrics.latency.Value(), Connections: r.conns.count(),
 		Outstanding: r.outstanding.Load(), StartTime: r.started,
@@ -128,13 +159,28 @@ func (r *report) Conf() admin.Conf {
 	if r.listener != nil {
 		port = r.listener.Addr().(*net.TCPAddr).Port
 	}
-	return admin.Conf{
+	conf := admin.Conf{
 		ClientPort: port, SecureClientPort: -1,
 		DataDir: absolute(c.Storage.OwnDataDir()), DataLogDir: absolute(c.Storage.OwnLogDir()),
 		TickTime: c.Session.TickTime, MaxClientCnxns: c.Listen.MaxConnectionsPerHost,
 		MinSessionTimeout: c.Session.MinTimeout, MaxSessionTimeout: c.Session.MaxTimeout,
 		ListenBacklog: -1, ServerID: 0,
 	}
+	if own, ok := ownMember(c); ok {
+		e := &c.Ensemble
+		peerType := 0
+		if own.Observer {
+			peerType = 1
+		}
+		text, _, _ := strings.Cut(membership(e), "version=")
+		conf.ServerID = own.ID
+		conf.Ensemble = &admin.EnsembleConf{
+			InitLimit: e.InitLimit, SyncLimit: e.SyncLimit, ElectionAlg: 3, PeerType: peerType,
+			ElectionPort: own.Addresses[0].ElectionPort, QuorumPort: own.Addresses[0].QuorumPort,
+			Membership: text,
+		}
+	}
+	return conf
 }
 
 func absolute(path string) string {

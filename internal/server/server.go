@@ -58,7 +58,15 @@ type Server struct {
 	logger   *slog.Logger
 	clock    Clock
 	serverID int32
-	started  time.Time
+	// distributed is false for a server alone; gate, leaderID and reports
+	// matter only where it is true.
+	distributed bool
+	gate        *gate
+	leaderID    atomic.Int64 // −1 when none is known
+
+	leading        atomic.Bool   // this server leads and has applied all of the log
+	leadingChanged chan struct{} // capacity 1
+	started        time.Time
 
 	metrics         *serverMetrics
 	logMetrics      *logMetrics
@@ -109,6 +117,12 @@ func Start(o Options) (*Server, error) {
 		return nil, errors.Join(dataError(err), s.abandon())
 	}
 	close(s.opened)
+	s.running.Add(1)
+	go s.lead()
+	if s.distributed {
+		s.running.Add(1)
+		go s.reportHeard()
+	}
 	return s, nil
 }
 
@@ -167,9 +181,18 @@ func build(o Options) (*Server, error) {
 		logger: o.Logger, clock: o.Clock, serverID: standaloneID, started: o.Clock.Wall(),
 		registry: metrics.NewRegistry(), auth: authenticator,
 		conns: newRegistry(), tracker: session.NewTracker(c.Session.TickTime),
-		leaderClock: &leaderClock{clock: o.Clock},
-		opened:      make(chan struct{}), ready: make(chan struct{}), stopped: make(chan struct{}),
+		leaderClock:    &leaderClock{clock: o.Clock},
+		leadingChanged: make(chan struct{}, 1),
+		opened:         make(chan struct{}), ready: make(chan struct{}), stopped: make(chan struct{}),
 	}
+	if own, ok := ownMember(c); ok {
+		s.distributed, s.serverID = true, int32(own.ID)
+	}
+	s.gate = &gate{server: s}
+	if s.distributed {
+		s.gate.patience = s.patience()
+	}
+	s.leaderID.Store(-1)
 	s.metrics = newServerMetrics(s.registry)
 	s.logMetrics = newLogMetrics(s.registry)
 	s.closings = newClosings(s.logger, s.clock.Monotonic, s.metrics.closed)
@@ -200,6 +223,7 @@ func (s *Server) consensusConfig() consensus.Config {
 	c.Logger = s.logger
 	c.Stamp = s.stamp
 	c.Observe = s.logMetrics.observer()
+	s.peers(&c)
 	return c
 }
 
@@ -244,20 +268,26 @@ func (s *Server) openChannel() {
 	}
 }
 
-// beginLeading starts the duties and opens the serving gate.
-func (s *Server) beginLeading() {
-	select {
-	case <-s.stopped:
-		return
-	case <-s.opened:
+// lead is a goroutine: it starts and stops the duties, and opens and closes
+// the serving gate, as this server begins and ceases to lead. It looks at what
+// is the case now, so that quick changes cannot be taken in the wrong order.
+func (s *Server) lead() {
+	defer s.running.Done()
+	for {
+		select {
+		case <-s.stopped:
+			return
+		case <-s.leadingChanged:
+		}
+		if s.leading.Load() {
+			s.duties.start()
+			s.publishMembership()
+			s.gate.setLeading(true)
+		} else {
+			s.duties.stop()
+			s.gate.setLeading(false)
+		}
 	}
-	s.duties.start()
-	s.serving.Store(true)
-	s.readyOne.Do(func() {
-		status := s.node.Status()
-		s.logMetrics.startDone(s.clock.Wall().Sub(s.started), status.AppliedIndex-status.NewestSnapshot)
-		close(s.ready)
-	})
 }
 
 // Ready is closed once clients are served for the first time.

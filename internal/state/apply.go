@@ -74,6 +74,10 @@ func (m *Machine) applyOne(t *proto.Txn, timeMillis int64) bool {
 	case proto.OpCloseSession:
 		return m.closeSession(t, timeMillis)
 	case proto.OpReconfig:
+		if t.Origin == (proto.Origin{}) {
+			m.publish(t, timeMillis)
+			return false
+		}
 		return m.hook.Applied(&t.TxnHeader, m.reconfig(t))
 	}
 	return m.applyTree(t, timeMillis)
@@ -212,6 +216,15 @@ func (m *Machine) endSession(t *proto.Txn, s *session.Session, timeMillis int64)
 		m.hook.SessionClosed(s.ID, proto.Origin{})
 	}
 	return zxid
+}
+
+// publish puts the membership text of a command of the server's own into
+// /zookeeper/config.
+func (m *Machine) publish(t *proto.Txn, timeMillis int64) {
+	zxid := m.nextZxid()
+	_, m.changes = m.tree.SetConfig(m.txn(t, zxid, timeMillis), t.Body, m.changes[:0])
+	m.take(zxid)
+	m.fire(zxid)
 }
 
 // reconfig answers as a standalone server does: it has no ensemble to change.

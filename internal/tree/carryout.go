@@ -125,3 +125,11 @@ func (t *Tree) CloseSession(txn Txn, changes []Change) []Change {
 	delete(t.owned, txn.Session)
 	return changes
 }
+
+// ConfigText is the text in /zookeeper/config.
+func (t *Tree) ConfigText() []byte {
+	if i := t.find(proto.PathConfig); i != none {
+		return t.at(i).data
+	}
+	return nil
+}

@@ -1,0 +1,101 @@
+package consensus
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/hashicorp/raft"
+)
+
+// Peer is one server of the configured membership.
+type Peer struct {
+	// ID is the server's number, 0 to 255.
+	ID int
+	// Address is host:port of its peer port. The host is resolved at each dial.
+	Address string
+	// Voter is false for an observer.
+	Voter bool
+}
+
+// member is a server of the ensemble with its incarnation.
+type member struct {
+	ID      string `json:"id"` // Raft id
+	Address string `json:"address"`
+	Voter   bool   `json:"voter"`
+}
+
+// splitRaftID takes a Raft id, number-incarnation, apart; number is −1 if it
+// is none.
+func splitRaftID(id string) (number int, incarnation uint64) {
+	a, b, _ := strings.Cut(id, "-")
+	number, err := strconv.Atoi(a)
+	if err != nil {
+		return -1, 0
+	}
+	incarnation, err = strconv.ParseUint(b, 10, 64)
+	if err != nil {
+		return -1, 0
+	}
+	return number, incarnation
+}
+
+// wantedHash identifies the configured membership.
+func (c Config) wantedHash() string {
+	peers := slices.Clone(c.Peers)
+	slices.SortFunc(peers, func(a, b Peer) int { return a.ID - b.ID })
+	h := sha256.New()
+	for _, p := range peers {
+		fmt.Fprintf(h, "%d %s %t\n", p.ID, p.Address, p.Voter) // a hash never fails
+	}
+	return hex.EncodeToString(h.Sum(nil)[:8])
+}
+
+// peer finds a configured server.
+func (c Config) peer(id int) (Peer, bool) {
+	for _, p := range c.Peers {
+		if p.ID == id {
+			return p, true
+		}
+	}
+	return Peer{}, false
+}
+
+// alone tells whether this server is an ensemble of itself.
+func (c Config) alone() bool { return len(c.Peers) == 0 }
+
+// knows tells whether a server is in the configured membership, or in Raft's.
+func (n *Node) knows(id int) bool {
+	if _, ok := n.cfg.peer(id); ok {
+		return true
+	}
+	for _, s := range n.raftServers() {
+		if number, _ := splitRaftID(string(s.ID)); number == id {
+			return true
+		}
+	}
+	return false
+}
+
+// raftServers is Raft's latest configuration, empty before Raft runs.
+func (n *Node) raftServers() []raft.Server {
+	select {
+	case <-n.raftSet:
+		return n.raft.GetConfiguration().Configuration().Servers
+	default:
+		return nil
+	}
+}
+
+// addressOf is where a server is reached: as configured here, else as Raft
+// knows it.
+func (n *Node) addressOf(id string, known string) string {
+	number, _ := splitRaftID(id)
+	if p, ok := n.cfg.peer(number); ok {
+		return p.Address
+	}
+	return known
+}

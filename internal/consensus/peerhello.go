@@ -1,0 +1,147 @@
+package consensus
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+)
+
+/*
+Every connection on the peer port begins with a hello and a welcome. Nothing of
+Raft is read before: the library never asks whether a sender is a member, and a
+stranger with a higher term would become leader and have the log truncated.
+*/
+
+// Kinds of peer connections.
+const (
+	kindRaft   = "raft"   // Raft's own messages
+	kindStream = "stream" // proposals and reports to the leader, commits from it
+	kindProbe  = "probe"  // asks who is there, and nothing more
+)
+
+// helloVersion is the version of the peer protocol.
+const helloVersion = 1
+
+// helloMaxBytes bounds a hello and a welcome.
+const helloMaxBytes = 64 << 10
+
+// hello is the first message of a peer connection.
+type hello struct {
+	Version int    `json:"version"`
+	Kind    string `json:"kind"`
+	// ClusterID is the sender's, empty before it belongs to one.
+	ClusterID string `json:"cluster"`
+	// From and To are Raft ids, number-incarnation. To has incarnation 0 where
+	// the sender does not know it yet (probe).
+	From string `json:"from"`
+	To   string `json:"to"`
+	// Wanted is the hash of the sender's configured membership.
+	Wanted string `json:"wanted"`
+}
+
+// welcome answers a hello.
+type welcome struct {
+	// Refused says why the connection is closed; empty when it goes on.
+	Refused   string `json:"refused,omitempty"`
+	ClusterID string `json:"cluster"`
+	// ID is the Raft id of who answers.
+	ID     string `json:"id"`
+	Wanted string `json:"wanted"`
+	// Formed tells that who answers belongs to an ensemble; Founders are then
+	// the members that the ensemble was formed of.
+	Formed   bool     `json:"formed"`
+	Founders []member `json:"founders,omitempty"`
+}
+
+// ErrRefused is returned when a peer refuses a connection; the text says why.
+var ErrRefused = errors.New("consensus: a peer refused the connection")
+
+// writeMessage sends one length-prefixed JSON value.
+func writeMessage(w io.Writer, v any) error {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(body))), body...))
+	return err
+}
+
+// readMessage reads what writeMessage sent.
+func readMessage(r io.Reader, v any) error {
+	var head [4]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return err
+	}
+	n := binary.BigEndian.Uint32(head[:])
+	if n > helloMaxBytes {
+		return fmt.Errorf("consensus: a peer's first message claims %d bytes, at most %d are taken", n, helloMaxBytes)
+	}
+	body := make([]byte, n)
+	if _, err := io.ReadFull(r, body); err != nil {
+		return err
+	}
+	return json.Unmarshal(body, v)
+}
+
+// greet dials a peer by name, which is resolved now, and exchanges hello and
+// welcome within the timeout.
+func (n *Node) greet(kind, to, address string, timeout time.Duration) (net.Conn, welcome, error) {
+	var w welcome
+	conn, err := net.DialTimeout("tcp", address, timeout)
+	if err != nil {
+		return nil, w, err
+	}
+	id := n.stable.identity()
+	_ = conn.SetDeadline(time.Now().Add(timeout)) // fails only on a closed socket
+	err = writeMessage(conn, hello{
+		Version: helloVersion, Kind: kind, ClusterID: id.ClusterID, From: id.raftID(), To: to, Wanted: n.cfg.wantedHash(),
+	})
+	if err == nil {
+		err = readMessage(conn, &w)
+	}
+	if err == nil && w.Refused != "" {
+		err = fmt.Errorf("%w: %s: %s", ErrRefused, address, w.Refused)
+	}
+	if err != nil {
+		_ = conn.Close()
+		return nil, w, err
+	}
+	_ = conn.SetDeadline(time.Time{})
+	return conn, w, nil
+}
+
+// answer reads a hello and decides. It returns the welcome to send, whose
+// Refused is set if the connection must not go on.
+func (n *Node) answer(h hello) welcome {
+	id := n.stable.identity()
+	w := welcome{
+		ClusterID: id.ClusterID, ID: id.raftID(), Wanted: n.cfg.wantedHash(),
+		Formed: id.Formed, Founders: id.Founders,
+	}
+	number, _ := splitRaftID(h.To)
+	from, _ := splitRaftID(h.From)
+	switch {
+	case h.Version != helloVersion:
+		w.Refused = fmt.Sprintf("this server speaks version %d of the peer protocol, not %d", helloVersion, h.Version)
+	case number != id.ServerID:
+		w.Refused = fmt.Sprintf("this is server %d, not server %s", id.ServerID, h.To)
+	case h.Kind == kindProbe:
+	case from == id.ServerID:
+		w.Refused = fmt.Sprintf("another server calls itself %d too", from)
+	case id.Formed && h.ClusterID != id.ClusterID:
+		w.Refused = fmt.Sprintf("this server belongs to ensemble %s, not %q", id.ClusterID, h.ClusterID)
+	case h.To != id.raftID():
+		w.Refused = fmt.Sprintf("server %d was replaced: it is %s now, not %s", id.ServerID, id.raftID(), h.To)
+	case h.Kind != kindRaft && h.Kind != kindStream:
+		w.Refused = fmt.Sprintf("unknown kind %q", h.Kind)
+	case !n.knows(from):
+		w.Refused = fmt.Sprintf("server %d is in no configuration of this server", from)
+	case !id.Formed && h.ClusterID == "":
+		w.Refused = "this server belongs to no ensemble yet"
+	}
+	return w
+}

@@ -1,0 +1,193 @@
+package consensus
+
+import (
+	"errors"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// helloTimeout bounds the exchange of hello and welcome, on both sides.
+const helloTimeout = 2 * time.Second
+
+// peerPort is the listener that all servers of an ensemble reach each other
+// by. It exchanges hello and welcome, then hands the connection to Raft's
+// transport or to the streams.
+type peerPort struct {
+	node     *Node
+	listener net.Listener
+	raft     chan net.Conn // to Raft's transport
+	closed   chan struct{}
+
+	mu    sync.Mutex
+	conns map[net.Conn]struct{} // guarded by mu; all open ones, in and out
+	shut  bool                  // guarded by mu
+}
+
+func (n *Node) openPeerPort() (*peerPort, error) {
+	l, err := net.Listen("tcp", n.cfg.PeerListen)
+	if err != nil {
+		return nil, err
+	}
+	p := &peerPort{node: n, listener: l, raft: make(chan net.Conn), closed: make(chan struct{}),
+		conns: map[net.Conn]struct{}{}}
+	return p, nil
+}
+
+// accept is a goroutine.
+func (p *peerPort) accept() {
+	defer p.node.workers.Done()
+	for {
+		conn, err := p.listener.Accept()
+		if err != nil {
+			if errors.Is(err, net.ErrClosed) {
+				return
+			}
+			if !p.node.disk.wait(50 * time.Millisecond) {
+				return
+			}
+			continue
+		}
+		go p.welcome(conn)
+	}
+}
+
+// welcome reads the hello and hands the connection on.
+func (p *peerPort) welcome(conn net.Conn) {
+	var h hello
+	_ = conn.SetDeadline(time.Now().Add(helloTimeout))
+	if err := readMessage(conn, &h); err != nil {
+		p.node.refusals.warn(p.node.logger, conn.RemoteAddr().String(), "no hello of a server: "+err.Error())
+		_ = conn.Close()
+		return
+	}
+	w := p.node.answer(h)
+	if w.Refused == "" && h.Kind == kindRaft {
+		if err := p.node.joined(h.ClusterID); err != nil {
+			w.Refused = err.Error()
+		}
+	}
+	if err := writeMessage(conn, w); err != nil || w.Refused != "" || h.Kind == kindProbe {
+		if w.Refused != "" {
+			p.node.refusals.warn(p.node.logger, conn.RemoteAddr().String(), w.Refused)
+		}
+		_ = conn.Close()
+		return
+	}
+	_ = conn.SetDeadline(time.Time{})
+	tracked, ok := p.track(conn)
+	if !ok {
+		return
+	}
+	if h.Kind == kindStream {
+		p.node.serveStream(tracked, h.From)
+		return
+	}
+	select {
+	case p.raft <- tracked:
+	case <-p.closed:
+		_ = tracked.Close()
+	}
+}
+
+// trackedConn leaves the port's list when it is closed.
+type trackedConn struct {
+	net.Conn
+	port *peerPort
+}
+
+// Close implements net.Conn.
+func (c *trackedConn) Close() error {
+	c.port.mu.Lock()
+	delete(c.port.conns, c)
+	c.port.mu.Unlock()
+	return c.Conn.Close()
+}
+
+func (p *peerPort) track(conn net.Conn) (net.Conn, bool) {
+	c := &trackedConn{Conn: conn, port: p}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.shut {
+		_ = conn.Close()
+		return nil, false
+	}
+	p.conns[c] = struct{}{}
+	return c, true
+}
+
+// close ends the port and all connections.
+func (p *peerPort) close() {
+	p.mu.Lock()
+	if p.shut {
+		p.mu.Unlock()
+		return
+	}
+	p.shut = true
+	open := p.conns
+	p.conns = map[net.Conn]struct{}{}
+	p.mu.Unlock()
+	close(p.closed)
+	_ = p.listener.Close()
+	for c := range open {
+		_ = c.(*trackedConn).Conn.Close()
+	}
+}
+
+// streamLayer is the port as Raft's network transport sees it.
+type streamLayer struct{ port *peerPort }
+
+var _ raft.StreamLayer = streamLayer{}
+
+// Accept implements net.Listener.
+func (s streamLayer) Accept() (net.Conn, error) {
+	select {
+	case c := <-s.port.raft:
+		return c, nil
+	case <-s.port.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close implements net.Listener; the node closes the port itself.
+func (s streamLayer) Close() error { return nil }
+
+// Addr implements net.Listener.
+func (s streamLayer) Addr() net.Addr { return s.port.listener.Addr() }
+
+// Dial implements raft.StreamLayer. The address is what ServerAddr returned:
+// the Raft id, an at sign, host:port.
+func (s streamLayer) Dial(address raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
+	id, where, _ := strings.Cut(string(address), "@")
+	conn, _, err := s.port.node.greet(kindRaft, id, where, min(timeout, helloTimeout))
+	if err != nil {
+		return nil, err
+	}
+	c, ok := s.port.track(conn)
+	if !ok {
+		return nil, net.ErrClosed
+	}
+	return c, nil
+}
+
+// addressBook tells Raft's transport where a server is, so that a server whose
+// address has changed is found under its name.
+type addressBook struct{ node *Node }
+
+// ServerAddr implements raft.ServerAddressProvider.
+func (a addressBook) ServerAddr(id raft.ServerID) (raft.ServerAddress, error) {
+	known := ""
+	for _, s := range a.node.raftServers() {
+		if s.ID == id {
+			known = string(s.Address)
+		}
+	}
+	where := a.node.addressOf(string(id), known)
+	if where == "" {
+		return "", errors.New("consensus: no address of server " + string(id) + " is known")
+	}
+	return raft.ServerAddress(string(id) + "@" + where), nil
+}
