@@ -108,3 +108,42 @@ func TestWALGoesOnAfterACrashBetweenSealAndRotation(t *testing.T) {
 	appendTestLogs(t, e, last+1, last+1000, 1000)
 	requireTestLogs(t, e, 1, last+1000)
 }
+
+func TestAnOlderListOfSegmentsIsRefusedAndRemovesNothing(t *testing.T) {
+	dir := t.TempDir() + "/log-wal"
+	e := openTestWAL(t, OSFS{}, dir, true)
+	appendTestLogs(t, e, 1, 10, 1000)
+	old, err := OSFS{}.ReadFile(dir, walMetaName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	appendTestLogs(t, e, 11, 600, 1000) // several segments
+	if err := e.(*walLog).rotation.wait(); err != nil {
+		t.Fatal(err)
+	}
+	_ = e.Close()
+	current, err := OSFS{}.ReadFile(dir, walMetaName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := (OSFS{}).WriteFile(dir, walMetaName, old); err != nil {
+		t.Fatal(err)
+	}
+	// Opened without a mark, as if that were lost too: nothing may be removed
+	// before the caller has compared what it got.
+	unconfirmed, err := openWALLog(OSFS{}, dir, minSegmentBytes, false, 0, hclog.NewNullLogger())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if last, _ := unconfirmed.LastIndex(); last >= 600 {
+		t.Fatalf("the older list reaches entry %d", last)
+	}
+	_ = unconfirmed.Close()
+	if _, err := openWALLog(OSFS{}, dir, minSegmentBytes, false, 600, hclog.NewNullLogger()); !errors.Is(err, ErrLess) {
+		t.Fatalf("opened with a mark of 600: %v", err)
+	}
+	if err := (OSFS{}).WriteFile(dir, walMetaName, current); err != nil {
+		t.Fatal(err)
+	}
+	requireTestLogs(t, openTestWAL(t, OSFS{}, dir, false), 1, 600)
+}
