@@ -1,6 +1,7 @@
 package consensus
 
 import (
+	"bytes"
 	"errors"
 	"flag"
 	"fmt"
@@ -223,4 +224,80 @@ func TestLeftOversAreIgnored(t *testing.T) {
 	if exists(filepath.Dir(leftOvers[0])) {
 		t.Error("an unfinished snapshot is still there")
 	}
+}
+
+func TestAChangedBitInAnAcknowledgedCommandIsFound(t *testing.T) {
+	eachLogStore(t, func(t *testing.T, c Config) {
+		n := start(t, c)
+		n.write(t, numbered(1, 9)...)
+		n.write(t, "the-acknowledged-command")
+		n.write(t, numbered(11, 600)...)
+		n.close(t)
+		found := false
+		for _, file := range filesUnder(t, c.layout().log(c.LogStore)) {
+			path := filepath.Join(c.layout().log(c.LogStore), file)
+			b, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for at := bytes.Index(b, []byte("the-acknowledged-command")); at >= 0; {
+				found = true
+				flip(t, path, int64(at+3), 0) // bbolt may hold older copies too
+				next := bytes.Index(b[at+1:], []byte("the-acknowledged-command"))
+				if next < 0 {
+					break
+				}
+				at += 1 + next
+			}
+		}
+		if !found {
+			t.Fatal("the command is not in the log's files")
+		}
+		if _, err := Open(c, newJournal(), newObserver()); !errors.Is(err, ErrCorrupt) {
+			t.Fatalf("open: %v", err)
+		}
+	})
+}
+
+func TestAChangedBitInAFullSegmentIsFound(t *testing.T) {
+	c := testConfig(t.TempDir())
+	n := start(t, c)
+	for i := range 200 { // two segments
+		n.write(t, fmt.Sprint("command-", i, strings.Repeat("x", 2000)))
+	}
+	n.close(t)
+	segments, err := filepath.Glob(filepath.Join(c.layout().log(LogStoreWAL), "*.wal"))
+	if err != nil || len(segments) < 2 {
+		t.Fatalf("%v, %v", segments, err)
+	}
+	slices.Sort(segments)
+	flip(t, segments[0], 50_000, 0)
+	if _, err := Open(c, newJournal(), newObserver()); !errors.Is(err, ErrCorrupt) {
+		t.Fatalf("open: %v", err)
+	}
+}
+
+func TestWithoutTheMarkTheFloorStillRefusesAnOlderLog(t *testing.T) {
+	eachLogStore(t, func(t *testing.T, c Config) {
+		n := start(t, c)
+		n.write(t, numbered(1, 10)...)
+		n.close(t)
+		old := t.TempDir()
+		copyTree(t, c.layout().log(c.LogStore), old)
+		n = start(t, c)
+		n.write(t, numbered(11, 20)...)
+		if err := n.Snapshot(); err != nil {
+			t.Fatal(err)
+		}
+		n.close(t)
+		for _, path := range []string{c.layout().mark(), c.layout().snapshots(), c.layout().log(c.LogStore)} {
+			if err := os.RemoveAll(path); err != nil {
+				t.Fatal(err)
+			}
+		}
+		copyTree(t, old, c.layout().log(c.LogStore))
+		if _, err := Open(c, newJournal(), newObserver()); !errors.Is(err, ErrLess) {
+			t.Fatalf("open: %v", err)
+		}
+	})
 }
