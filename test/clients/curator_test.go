@@ -1,0 +1,242 @@
+package clients
+
+import (
+	"archive/zip"
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/zooraft/zooraft/test/peer"
+	"github.com/zooraft/zooraft/test/toolchain"
+)
+
+const (
+	// curatorWorkers is how many JVMs share Curator's classes. The tests mostly
+	// wait for timeouts, so there may be more of them than cores.
+	curatorWorkers = 4
+	// curatorPatience is how long a class may take before its JVM counts as
+	// stuck. Curator's longest takes about a minute.
+	curatorPatience = 5 * time.Minute
+)
+
+// TestCurator is the suite that Curator publishes as tests jars of its client,
+// framework and recipes, with our checks of what those leave out.
+func TestCurator(t *testing.T) {
+	toolchain.Need(t, "java", "javac", "mvn")
+	source := filepath.Join(toolchain.Root(), "test", "clients", "curator")
+	jars := toolchain.ClassPath(t, filepath.Join(source, "pom.xml"))
+	classes := toolchain.CompileJava(t, "curator", filepath.Join(source, "src"), jars)
+	// Ours first: one class stands in front of Curator's of the same name.
+	classPath := classes + string(filepath.ListSeparator) + jars
+	names := curatorClasses(t, jars)
+	compare(t, suite{name: "curator", run: func(t *testing.T, g target, only []string) map[string]Result {
+		wanted := slices.Clone(names)
+		if only != nil {
+			wanted = slices.DeleteFunc(wanted, func(class string) bool {
+				return !slices.ContainsFunc(only, func(test string) bool { return strings.HasPrefix(test, class+"::") })
+			})
+		}
+		return onlyNamed(runJUnit(t, g, classPath, wanted), only)
+	}})
+}
+
+// testClass matches the names that Curator's own build takes for tests.
+var testClass = regexp.MustCompile(`(^|/)(Test[^/$]*|[^/$]*Test)\.class$`)
+
+// curatorClasses lists the test classes of the tests jars, and our own.
+func curatorClasses(t *testing.T, jars string) []string {
+	t.Helper()
+	names := []string{"zooraft.CuratorChecks"}
+	for _, jar := range filepath.SplitList(jars) {
+		if !strings.HasSuffix(jar, "-tests.jar") {
+			continue
+		}
+		archive, err := zip.OpenReader(jar)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range archive.File {
+			if testClass.MatchString(file.Name) {
+				names = append(names, strings.ReplaceAll(strings.TrimSuffix(file.Name, ".class"), "/", "."))
+			}
+		}
+		archive.Close()
+	}
+	if len(names) < 50 {
+		t.Fatalf("only %d test classes in Curator's jars", len(names))
+	}
+	return names
+}
+
+// runJUnit hands the classes to a few JVMs, each of which runs one after
+// another in its own process group.
+func runJUnit(t *testing.T, g target, classPath string, classes []string) map[string]Result {
+	t.Helper()
+	zooraft := ""
+	if g.server == "zooraft" {
+		zooraft = peer.ZooraftBinary(t, false)
+	}
+	queue := make(chan string, len(classes))
+	for _, class := range classes {
+		queue <- class
+	}
+	close(queue)
+	var mu sync.Mutex
+	tests := map[string]Result{}
+	var workers sync.WaitGroup
+	for i := range curatorWorkers {
+		workers.Go(func() {
+			var w *junitWorker
+			for class := range queue {
+				if w == nil {
+					var err error
+					if w, err = startJUnit(g, classPath, zooraft, i); err != nil {
+						t.Errorf("start a JVM: %v", err)
+						return
+					}
+				}
+				results, err := w.run(class)
+				mu.Lock()
+				merge(tests, results)
+				mu.Unlock()
+				if err != nil {
+					t.Logf("%s on %s: %v", class, g.server, err)
+					w.stop()
+					w = nil
+				}
+			}
+			if w != nil {
+				w.stop()
+			}
+		})
+	}
+	workers.Wait()
+	return tests
+}
+
+// junitWorker is one JVM that runs classes.
+type junitWorker struct {
+	cmd   *exec.Cmd
+	stdin io.WriteCloser
+	lines chan string // closed at the end of its output
+}
+
+func startJUnit(g target, classPath, zooraft string, number int) (*junitWorker, error) {
+	folder := filepath.Join(g.folder, fmt.Sprint("jvm", number))
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return nil, err
+	}
+	logback := filepath.Join(folder, "logback.xml")
+	if err := os.WriteFile(logback, []byte(strings.Replace(quietLogback, "WARN", "OFF", 1)), 0o644); err != nil {
+		return nil, err
+	}
+	args := []string{"-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Xmx512m",
+		"-Djava.io.tmpdir=" + folder, "-Dlogback.configurationFile=" + logback,
+		// Curator's own build runs its tests with these.
+		"-Dzookeeper.extendedTypesEnabled=true"}
+	if zooraft != "" {
+		args = append(args, "-Dzooraft.program="+zooraft)
+	}
+	cmd := exec.Command("java", append(args, "-cp", classPath, "zooraft.Runner")...)
+	cmd.Dir = folder
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	log, err := os.OpenFile(filepath.Join(folder, "stderr.log"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	cmd.Stderr = log
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	w := &junitWorker{cmd: cmd, stdin: stdin, lines: make(chan string)}
+	go func() {
+		defer close(w.lines)
+		scanner := bufio.NewScanner(stdout)
+		scanner.Buffer(nil, 1<<20)
+		for scanner.Scan() {
+			w.lines <- scanner.Text()
+		}
+	}()
+	return w, nil
+}
+
+// run runs one class. An error says that the JVM must be replaced; the class
+// then has a failed result of its own.
+func (w *junitWorker) run(class string) (map[string]Result, error) {
+	tests := map[string]Result{}
+	broken := func(reason string) (map[string]Result, error) {
+		tests[class+"::(the class)"] = Result{Status: Failed, Detail: reason}
+		return tests, fmt.Errorf("%s", reason)
+	}
+	if _, err := io.WriteString(w.stdin, class+"\n"); err != nil {
+		return broken(err.Error())
+	}
+	late := time.After(curatorPatience)
+	for {
+		select {
+		case line, open := <-w.lines:
+			if !open {
+				return broken("the JVM ended")
+			}
+			if line == "end" {
+				return tests, nil
+			}
+			fields := strings.SplitN(line, "\t", 4)
+			if len(fields) == 4 {
+				tests[fields[1]+"::"+fields[2]] = junitResult(fields[0], fields[3])
+			}
+		case <-late:
+			return broken(fmt.Sprintf("no end after %v", curatorPatience))
+		}
+	}
+}
+
+// junitResult turns a status of Runner into a result.
+func junitResult(status, detail string) Result {
+	switch status {
+	case "passed":
+		return Result{}
+	case "waiting":
+		return Result{Status: Waiting, Detail: strings.TrimPrefix(detail, "waits for ")}
+	case "skipped":
+		return Result{Status: Skipped, Detail: detail}
+	}
+	return Result{Status: Failed, Detail: detail}
+}
+
+// stop ends the JVM and every server that it left running.
+func (w *junitWorker) stop() {
+	w.stdin.Close()
+	ended := make(chan struct{})
+	go func() {
+		for range w.lines {
+		}
+		w.cmd.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-time.After(10 * time.Second):
+	}
+	syscall.Kill(-w.cmd.Process.Pid, syscall.SIGKILL)
+	<-ended
+}
