@@ -13,6 +13,7 @@ var (
 	flagSeeds  = flag.Int("seeds", defaultSeeds(), "how many seeds")
 	flagOps    = flag.Int("ops", 300, "operations of each seed")
 	flagConfig = flag.String("config", "", "only this configuration")
+	flagKinds  = flag.Bool("kinds", false, "print how often each kind of answer was seen")
 	flagShrink = flag.Duration("shrink", 60*time.Second, "how long a failing seed may be shrunk")
 )
 
@@ -33,7 +34,7 @@ func TestSeedsGetTheSameAnswers(t *testing.T) {
 	}
 	fmt.Printf("seeds %d to %d, %d operations each\n", first, first+uint64(*flagSeeds)-1, *flagOps)
 	var used Use
-	var kinds Use
+	var kinds, seen Use
 	t.Run("with", func(t *testing.T) {
 		for i, config := range configs {
 			if *flagConfig != "" && config != *flagConfig {
@@ -48,7 +49,7 @@ func TestSeedsGetTheSameAnswers(t *testing.T) {
 			if len(seeds) > 0 {
 				t.Run(name(config), func(t *testing.T) {
 					t.Parallel()
-					runSeeds(t, config, seeds, &used, &kinds)
+					runSeeds(t, config, seeds, &used, &kinds, &seen)
 				})
 			}
 		}
@@ -57,11 +58,41 @@ func TestSeedsGetTheSameAnswers(t *testing.T) {
 	for _, k := range sortedKeys(kinds.times) {
 		fmt.Printf("%6d differences of kind %s\n", kinds.times[k], k)
 	}
+	if *flagKinds {
+		for _, k := range sortedKeys(seen.times) {
+			fmt.Printf("%6d answers: %s\n", seen.times[k], k)
+		}
+	}
+	if *flagSeeds*(*flagOps) >= 6000 && *flagConfig == "" {
+		for _, k := range reached {
+			if seen.times[k] == 0 {
+				t.Errorf("no seed brought about %q: the generator does not reach it", k)
+			}
+		}
+	}
 }
 
-func runSeeds(t *testing.T, config string, seeds []uint64, used, kinds *Use) {
+// reached are kinds of answer that any run of some seeds must bring about, so
+// that agreement means something.
+var reached = []string{
+	"event of type 1", "event of type 2", "event of type 3", "event of type 4", "connect", "connect refused",
+	"close after connect", "close after closeSession",
+	"create 0 (ok)", "create -101 (NoNode)", "create -102 (NoAuth)", "create -110 (NodeExists)", "create -114 (InvalidACL)",
+	"create -8 (BadArguments)", "create -108 (NoChildrenForEphemerals)", "create2 0 (ok)", "createContainer 0 (ok)", "createTTL 0 (ok)",
+	"createTTL -6 (Unimplemented)", "delete 0 (ok)", "delete -103 (BadVersion)", "delete -111 (Directory not empty)", "exists 0 (ok)",
+	"getData 0 (ok)", "getData -102 (NoAuth)", "setData 0 (ok)", "setData -103 (BadVersion)", "setData -102 (NoAuth)", "getACL 0 (ok)",
+	"setACL 0 (ok)", "setACL -103 (BadVersion)", "getChildren 0 (ok)", "getChildren2 0 (ok)", "sync 0 (ok)", "multi 0 (ok)",
+	"multi -5 (MarshallingError)", "multiRead 0 (ok)", "multiRead -5 (MarshallingError)", "reconfig -123 (Reconfig is disabled)",
+	"reconfig -6 (Unimplemented)", "checkWatches -121 (No such watcher)", "removeWatches 0 (ok)", "removeWatches -5 (MarshallingError)",
+	"addWatch 0 (ok)", "setWatches 0 (ok)", "setWatches2 0 (ok)", "setWatches -5 (MarshallingError)", "getEphemerals 0 (ok)",
+	"getAllChildrenNumber 0 (ok)", "whoAmI 0 (ok)", "auth 0 (ok)", "auth -115 (AuthFailed)", "sasl 0 (ok)", "op=99 -6 (Unimplemented)",
+	"closeSession 0 (ok)",
+}
+
+func runSeeds(t *testing.T, config string, seeds []uint64, used, kinds, seen *Use) {
 	pair := NewPair(t, config, *flagOurs)
 	defer pair.Close()
+	pair.Seen = seen
 	for _, seed := range seeds {
 		script := Generate(seed, *flagOps, config)
 		d, err := pair.Run(script, used)

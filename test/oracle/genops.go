@@ -151,10 +151,10 @@ var own = []string{
 	"$/a/q0000000000", "$/a/q0000000001", "$/q0000000001", "$/b/q0000000002", `"$/é"`, `"$/日本"`, "$/a=b", `"$/sp ace"`,
 }
 
-// special nodes that every server has, and those beside the script's root.
+// special nodes that every server has, and those beside the script's root. The
+// nodes of a quota are not among them: a broken text there stops the real server.
 var special = []string{
-	"/", "/zookeeper", "/zookeeper/config", "/zookeeper/quota", "/zookeeper/quota$", "/zookeeper/quota$/zookeeper_limits",
-	"/zookeeper/quota$/zookeeper_stats", "/zookeeper/x", "/top",
+	"/", "/zookeeper", "/zookeeper/config", "/zookeeper/quota", "/zookeeper/quota$", "/zookeeper/x", "/top",
 }
 
 // bad paths that some check or other refuses.

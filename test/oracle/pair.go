@@ -15,6 +15,8 @@ import (
 // then on their states may differ.
 type Pair struct {
 	Real, Ours *Target
+	// Seen, when set, counts the real server's answers by kind.
+	Seen *Use
 
 	tb     testing.TB
 	config string
@@ -83,11 +85,34 @@ func (p *Pair) Run(script Script, used *Use) (*Difference, error) {
 	if errs[0] != nil {
 		return nil, p.withLog(errs[0], 0)
 	}
+	p.count(out[0])
 	d := Compare(script, out[0], out[1], Rows, used)
 	if d == nil && errs[1] != nil {
 		return nil, p.withLog(errs[1], 1)
 	}
 	return d, nil
+}
+
+// count notes which kinds of answer a script brought about.
+func (p *Pair) count(t Transcript) {
+	if p.Seen == nil {
+		return
+	}
+	for _, e := range Normalise(t) {
+		kind := what(e)
+		switch {
+		case kind == "event":
+			kind += " of type " + e.field("type")
+		case e.Kind == KindFrame:
+			kind += " " + e.field("err")
+			if sub := e.field("op[0].code"); sub != "" && sub != errText(0) {
+				kind += ", inside " + sub
+			}
+		case e.Kind == KindConnect && e.field("sessionId") == "0":
+			kind += " refused"
+		}
+		p.Seen.add(kind)
+	}
 }
 
 // withLog adds the end of a server's log to an error about its run.

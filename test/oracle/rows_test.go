@@ -8,41 +8,60 @@ import (
 	"github.com/zooraft/zooraft/test/peer"
 )
 
-// One request ends the real server's process, since it looks at the lifetime
-// only when it applies. Ours refuses it and goes on.
-func TestARequestThatStopsTheRealServerIsRefused(t *testing.T) {
-	request := step("call a createTTL /x flags=0 ttl=-1")
-	real := peer.StartApache(t, options(""))
-	if h, _ := ask(t, real.Address, request); h != nil {
-		t.Errorf("the real server answers %+v: the row is out of date", h)
+// Some requests end the real server's process, since it looks at them only when
+// it applies. Ours answers and goes on.
+func TestARequestThatStopsTheRealServerDoesNotStopOurs(t *testing.T) {
+	cases := []struct {
+		name  string
+		steps []string // the last one stops the real server
+		want  proto.ErrCode
+	}{
+		{"createTTL without a TTL mode", []string{"createTTL /x flags=0 ttl=-1"}, proto.ErrBadArguments},
+		{"a broken text of quota usage", []string{
+			"create /q", "create /zookeeper/quota/q", `create /zookeeper/quota/q/zookeeper_limits data="count=5,bytes=5"`,
+			`create /zookeeper/quota/q/zookeeper_stats data="count=0,bytes=0"`, `setData /zookeeper/quota/q/zookeeper_stats data=1`,
+			"create /q/x",
+		}, proto.ErrOK},
 	}
-	real.Wait(t, time.Minute)
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			real := peer.StartApache(t, options(""))
+			if h := ask(t, real.Address, c.steps...); h != nil {
+				t.Errorf("the real server answers %+v: the row is out of date", h)
+			}
+			real.Wait(t, time.Minute)
 
-	ours := peer.StartZooraft(t, options(""))
-	if h, _ := ask(t, ours.Address, request); h == nil || h.Err != proto.ErrBadArguments {
-		t.Errorf("ours answers %+v, want %v", h, proto.ErrBadArguments)
-	}
-	if h, _ := ask(t, ours.Address, step("call a exists /")); h == nil || h.Err != proto.ErrOK {
-		t.Errorf("ours answers %+v afterwards", h)
+			ours := peer.StartZooraft(t, options(""))
+			if h := ask(t, ours.Address, c.steps...); h == nil || h.Err != c.want {
+				t.Errorf("ours answers %+v, want %v", h, c.want)
+			}
+			if h := ask(t, ours.Address, "exists /"); h == nil || h.Err != proto.ErrOK {
+				t.Errorf("ours answers %+v afterwards", h)
+			}
+		})
 	}
 }
 
-// ask sends one request on a session of its own. It returns nil if the server
-// closes instead.
-func ask(t *testing.T, addr string, s Step) (*proto.ReplyHeader, []byte) {
+// ask sends requests on a session of its own and returns the last one's reply,
+// nil if the server closes instead.
+func ask(t *testing.T, addr string, operations ...string) *proto.ReplyHeader {
 	t.Helper()
 	c := peer.Dial(t, addr)
 	req := proto.ConnectRequest{TimeoutMillis: 10000, Password: make([]byte, proto.PasswordLen)}
 	if _, err := c.Connect(req, patience); err != nil {
 		t.Fatal(err)
 	}
-	r, err := values{}.encode(s.Tokens[2:], 1)
-	if err != nil {
-		t.Fatal(err)
+	var last *proto.ReplyHeader
+	for i, op := range operations {
+		r, err := values{}.encode(step("%s", op).Tokens, int32(i+1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		h, _, err := c.Call(r.xid, r.op, r.body, 3*patience)
+		if err != nil {
+			return nil
+		}
+		last = &h
 	}
-	h, body, err := c.Call(r.xid, r.op, r.body, 3*patience)
-	if err != nil {
-		return nil, nil
-	}
-	return &h, body
+	return last
 }
