@@ -9,11 +9,12 @@ import (
 // Generate makes the script of a seed: about ops operations over a few
 // sessions. The same seed and count always make the same script.
 func Generate(seed uint64, ops int, config string) Script {
-	g := &generator{rng: rand.New(rand.NewPCG(seed, 0x5eed)), quotas: strings.Contains(config, "enforceQuota=true")}
+	g := &generator{rng: rand.New(rand.NewPCG(seed, 0x5eed)), watched: map[string][]string{}, quotas: strings.Contains(config, "enforceQuota=true")}
 	for _, c := range []string{"a", "b", "c"} {
 		g.add("connect %s ro=%s", c, g.pick("0", "1", "none"))
 		g.live = append(g.live, c)
 	}
+	g.prepare()
 	for g.count < ops {
 		g.next()
 	}
@@ -23,12 +24,16 @@ func Generate(seed uint64, ops int, config string) Script {
 // generator keeps just enough of a model to write scripts in which something
 // happens: which connections are open. It does not know right answers.
 type generator struct {
-	rng    *rand.Rand
-	steps  []Step
-	count  int      // operations so far
-	live   []string // open connections
-	marks  int
-	quotas bool // pipelining is off: the real server's quota check races with it
+	rng   *rand.Rand
+	steps []Step
+	count int      // operations so far
+	live  []string // open connections
+	marks int
+	// current is the connection of the operation that is being made, watched
+	// the paths that it may watch.
+	current string
+	watched map[string][]string
+	quotas  bool // pipelining is off: the real server's quota check races with it
 }
 
 func (g *generator) add(format string, args ...any) { g.steps = append(g.steps, step(format, args...)) }
@@ -39,9 +44,27 @@ func (g *generator) chance(percent int) bool { return g.rng.IntN(100) < percent 
 
 func (g *generator) conn() string { return g.live[g.rng.IntN(len(g.live))] }
 
+// prepare makes some nodes, so that the first operations find something, and
+// mostly a quota where quotas are enforced.
+func (g *generator) prepare() {
+	for _, path := range []string{"$/a", "$/b", "$/a/x", "$/c"} {
+		if g.chance(80) {
+			g.add("call a create %s data=%s", path, g.data())
+		}
+	}
+	if !g.quotas || g.chance(30) {
+		return
+	}
+	const q = "/zookeeper/quota$"
+	g.add("call a create %s", q)
+	g.add(`call a create %s/zookeeper_limits data="count=-1,bytes=-1=;byteHardLimit=%d;countHardLimit=%d"`, q, 150+g.rng.IntN(300), 5+g.rng.IntN(8))
+	g.add(`call a create %s/zookeeper_stats data="count=0,bytes=0"`, q)
+}
+
 // next adds one exchange.
 func (g *generator) next() {
 	c := g.conn()
+	g.current = c
 	switch n := g.rng.IntN(100); {
 	case n < 66:
 		g.count++

@@ -54,12 +54,18 @@ func init() {
 var writes = []weighted{
 	{14, func(g *generator) string {
 		return fmt.Sprintf("%s %s data=%s acl=%s flags=%s", g.pick("create", "create", "create2"), g.path(), g.data(), g.acl(),
-			g.pick("0", "0", "0", "0", "1", "1", "2", "3", "4", "5", "6", "7", "-1"))
+			g.flags())
 	}},
 	{2, func(g *generator) string {
 		return fmt.Sprintf("createContainer %s data=%s acl=%s flags=%s", g.path(), g.data(), g.acl(), g.pick("4", "4", "0", "2", "9"))
 	}},
-	{8, func(g *generator) string { return fmt.Sprintf("delete %s v=%s", g.path(), g.version()) }},
+	{8, func(g *generator) string {
+		path := g.path()
+		if path == "$" {
+			path = g.path() // the root rarely: without it little else works
+		}
+		return fmt.Sprintf("delete %s v=%s", path, g.version())
+	}},
 	{10, func(g *generator) string {
 		return fmt.Sprintf("setData %s data=%s v=%s", g.path(), g.data(), g.version())
 	}},
@@ -77,10 +83,10 @@ var multiWrites = append([]weighted{
 
 // reads and everything else that is no write of a multi.
 var reads = []weighted{
-	{5, func(g *generator) string { return fmt.Sprintf("exists %s w=%s", g.path(), g.pick("0", "1")) }},
-	{6, func(g *generator) string { return fmt.Sprintf("getData %s w=%s", g.path(), g.pick("0", "1")) }},
+	{5, func(g *generator) string { return "exists " + g.watch(g.path()) }},
+	{6, func(g *generator) string { return "getData " + g.watch(g.path()) }},
 	{5, func(g *generator) string {
-		return fmt.Sprintf("%s %s w=%s", g.pick("getChildren", "getChildren2"), g.path(), g.pick("0", "1"))
+		return g.pick("getChildren", "getChildren2") + " " + g.watch(g.path())
 	}},
 	{3, func(g *generator) string { return "getACL " + g.path() }},
 	{4, func(g *generator) string {
@@ -94,8 +100,8 @@ var reads = []weighted{
 	{4, func(g *generator) string {
 		return fmt.Sprintf("addWatch %s type=%s", g.path(), g.pick("0", "0", "1", "1", "2", "-1"))
 	}},
-	{3, func(g *generator) string {
-		return fmt.Sprintf("%s %s type=%s", g.pick("removeWatches", "removeWatches", "checkWatches"), g.path(), g.pick("1", "2", "3", "3", "4", "5", "0", "6"))
+	{4, func(g *generator) string {
+		return fmt.Sprintf("%s %s type=%s", g.pick("removeWatches", "removeWatches", "checkWatches"), g.watchedPath(), g.pick("1", "2", "3", "3", "4", "5", "0", "6"))
 	}},
 	{1, func(g *generator) string {
 		return fmt.Sprintf("reconfig joining=%s leaving=%s members=%s id=%s", g.pick("null", `"server.1=127.0.0.1:1:2:participant;3"`, `""`),
@@ -166,14 +172,40 @@ var bad = []string{
 
 func (g *generator) ownPath() string {
 	// The first ones more often.
-	return own[min(g.rng.IntN(len(own)), g.rng.IntN(len(own)))]
+	return own[min(g.rng.IntN(len(own)), g.rng.IntN(len(own)), g.rng.IntN(len(own)))]
+}
+
+// watch completes a read with a watch flag, and remembers where one may be.
+func (g *generator) watch(path string) string {
+	if g.chance(50) {
+		return path + " w=0"
+	}
+	g.watched[g.current] = append(g.watched[g.current], path)
+	return path + " w=1"
+}
+
+// watchedPath returns a path that the current connection may watch, mostly.
+func (g *generator) watchedPath() string {
+	w := g.watched[g.current]
+	if len(w) == 0 || g.chance(30) {
+		return g.path()
+	}
+	return w[max(0, len(w)-1-g.rng.IntN(4))]
+}
+
+// flags are create modes, the plain one mostly.
+func (g *generator) flags() string {
+	if g.chance(55) {
+		return "0"
+	}
+	return g.pick("0", "1", "1", "1", "2", "2", "3", "3", "4", "5", "6", "7", "-1")
 }
 
 func (g *generator) path() string {
 	switch n := g.rng.IntN(100); {
-	case n < 86:
+	case n < 90:
 		return g.ownPath()
-	case n < 92:
+	case n < 94:
 		return special[g.rng.IntN(len(special))]
 	}
 	return bad[g.rng.IntN(len(bad))]
@@ -184,12 +216,19 @@ func (g *generator) data() string {
 }
 
 func (g *generator) version() string {
-	return g.pick("-1", "-1", "-1", "-1", "0", "0", "1", "2", "3", "-2", "99", "2147483647", "-2147483648")
+	if g.chance(65) {
+		return "-1"
+	}
+	return g.pick("0", "0", "0", "1", "1", "2", "3", "-2", "99", "2147483647", "-2147483648")
 }
 
 func (g *generator) acl() string {
-	if g.chance(70) {
+	switch n := g.rng.IntN(100); {
+	case n < 75:
 		return "open"
+	case n < 87:
+		return g.pick("1:world:anyone", "30:world:anyone", "27:world:anyone", "23:world:anyone", "16:world:anyone", "31:auth:", "31:ip:127.0.0.1",
+			"31:ip:10.0.0.1", `"1:world:anyone|31:auth:"`, `"31:digest:u:LEUVJi6RJuoxUfPJwGkfNmAsrkU="`)
 	}
 	return g.pick(
 		"31:world:anyone", "1:world:anyone", "31:auth:", "31:auth:x", "0:world:anyone", "255:world:anyone", "-1:world:anyone",
