@@ -153,7 +153,7 @@ func TestTheEndOfASessionWithVeryManyEphemeralsIsASmallCommand(t *testing.T) {
 	m := newMachine(t)
 	a := newClient(10, 1)
 	m.entry(a.create())
-	const count, batch = 60_000, 1000
+	const count, batch = 20_000, 1000
 	long := "/" + string(slices.Repeat([]byte("x"), 109))
 	for range count / batch {
 		commands := make([][]byte, batch)
