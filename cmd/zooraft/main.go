@@ -29,6 +29,7 @@ func newRootCommand() *cobra.Command {
 		newBenchCommand(),
 		newConfigCommand(),
 		newHealthCommand(),
+		newMoveLogCommand(),
 		newServeCommand(),
 		newVersionCommand(),
 	)

@@ -1,9 +1,12 @@
 package cases
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -204,5 +207,46 @@ func TestAKillDuringSnapshotsLosesNothing(t *testing.T) {
 		if n := len(open(t, s).list(top)); n != made {
 			t.Fatalf("round %d: %d nodes, want %d", round, n, made)
 		}
+	}
+}
+
+// A directory is tied to its log store, says so, and can be moved by a command.
+func TestALogMovesToTheOtherStoreByACommand(t *testing.T) {
+	bin := peer.ZooraftBinary(t, false)
+	s := own(t, map[string]string{"raftLogStore": "wal"})
+	c := open(t, s)
+	top := c.top()
+	config, err := os.ReadFile(s.ConfigFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	from := "wal"
+	for i, to := range []string{"bolt", "wal"} {
+		c.create(fmt.Sprintf("%s/%d", top, i), []byte(from))
+		if out, err := exec.Command(bin, "move-log", "--to", to, s.ConfigFile).CombinedOutput(); err == nil {
+			t.Errorf("the log of a running server was moved:\n%s", out)
+		}
+		s.Stop(t)
+		other := bytes.Replace(config, []byte("raftLogStore=wal"), []byte("raftLogStore="+to), 1)
+		if err := os.WriteFile(s.ConfigFile, other, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		out, err := exec.Command(bin, "serve", s.ConfigFile).CombinedOutput()
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) || exit.ExitCode() != 3 || !strings.Contains(string(out), "move-log") {
+			t.Errorf("started with the other store: %v\n%s", err, out)
+		}
+		if out, err := exec.Command(bin, "move-log", "--to", to, s.ConfigFile).CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		s.Start(t)
+		c = open(t, s)
+		if n := len(c.list(top)); n != i+1 {
+			t.Errorf("in store %s: %d nodes, want %d", to, n, i+1)
+		}
+		from = to
+	}
+	if out, err := exec.Command(bin, "move-log", "--to", "paper", s.ConfigFile).CombinedOutput(); err == nil {
+		t.Errorf("an unknown store was accepted:\n%s", out)
 	}
 }
