@@ -308,6 +308,18 @@ func TestADefineThatReachesNothingIsAWarning(t *testing.T) {
 	}
 }
 
+func TestUselessDefinesStopTheStart(t *testing.T) {
+	for _, define := range []string{
+		"jute.maxbuffer=0", "jute.maxbuffer=-1", "znode.container.maxPerMinute=0", "znode.container.checkIntervalMs=-1",
+	} {
+		_, _, err := load(t, Options{File: writeConfig(t, small), Defines: []string{define}})
+		name, _, _ := strings.Cut(define, "=")
+		if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "-D"+name+": "+name) {
+			t.Errorf("%s: error %v", define, err)
+		}
+	}
+}
+
 func TestFlagsWin(t *testing.T) {
 	for _, test := range []struct {
 		listen, host string
