@@ -104,3 +104,30 @@ func TestEveryDirectDependencyHasItsReason(t *testing.T) {
 		}
 	}
 }
+
+// What a reader is told to run is what CI runs.
+func TestCIRunsTheTestCommandOfTheReadme(t *testing.T) {
+	readme := page(t, "README.md")
+	_, section, found := strings.Cut(readme, "## Test it")
+	_, block, opened := strings.Cut(section, "```sh\n")
+	command, _, closed := strings.Cut(block, "\n```")
+	if !found || !opened || !closed || strings.Contains(command, "\n") {
+		t.Fatalf("the README's test section names no single command: %q", command)
+	}
+	run := page(t, ".ci", "run")
+	if !strings.Contains(run, "CI=true timeout") || !strings.Contains(run, command+" ||") {
+		t.Errorf(".ci/run does not run %q with CI=true", command)
+	}
+	if !strings.Contains(page(t, "Makefile"), "$(GO) "+strings.TrimPrefix(command, "go ")+"\n") {
+		t.Errorf("make test does not run %q", command)
+	}
+}
+
+func TestEveryLineOfTheChangelogHasATag(t *testing.T) {
+	tagged := regexp.MustCompile(`^- (feature|change|fix|security|speed): [a-z0-9A-Z\x60]`)
+	for i, line := range strings.Split(page(t, "CHANGELOG.md"), "\n") {
+		if strings.HasPrefix(line, "-") && !tagged.MatchString(line) {
+			t.Errorf("line %d: %s", i+1, line)
+		}
+	}
+}
