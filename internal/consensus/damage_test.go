@@ -12,6 +12,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/hashicorp/raft"
 )
 
 // The trials of this file repeat from their seed; more rounds try more places.
@@ -300,4 +303,38 @@ func TestWithoutTheMarkTheFloorStillRefusesAnOlderLog(t *testing.T) {
 			t.Fatalf("open: %v", err)
 		}
 	})
+}
+
+// TestAnEntryThatRotsWhileTheServerRunsStopsTheNode stands for the read that
+// Raft would answer with the end of the process.
+func TestAnEntryThatRotsWhileTheServerRunsStopsTheNode(t *testing.T) {
+	c := testConfig(t.TempDir())
+	c.LogCacheBytes = 0
+	c.CloseTimeout = 20 * time.Millisecond
+	n := start(t, c)
+	n.write(t, "the-acknowledged-command")
+	if err := n.Snapshot(); err != nil {
+		t.Fatal(err)
+	}
+	n.write(t, "the-needed-command")
+	path := tailFile(t, c.layout().log(LogStoreWAL))
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	flip(t, path, int64(bytes.Index(b, []byte("the-acknowledged-command"))), 0)
+	flip(t, path, int64(bytes.Index(b, []byte("the-needed-command"))), 0)
+	covered := n.Status().NewestSnapshot
+	var l raft.Log
+	if err := n.log.GetLog(covered, &l); !errors.Is(err, ErrCorrupt) {
+		t.Fatalf("an entry that a snapshot covers: %v", err)
+	}
+	if n.Err() != nil {
+		t.Fatalf("the node stopped for an entry it does not need: %v", n.Err())
+	}
+	go func() { _ = n.log.GetLog(covered+1, &l) }() // as Raft would; never returns
+	<-n.Failed()
+	if !errors.Is(n.Err(), ErrCorrupt) {
+		t.Fatalf("reason %v", n.Err())
+	}
 }

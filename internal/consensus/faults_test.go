@@ -1,6 +1,7 @@
 package consensus
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -107,7 +108,15 @@ func (f *faultyFile) Sync() error {
 	return f.WritableFile.Sync()
 }
 
-// awaitDisk waits until Propose answers as it should in a state of the disk.
+// settle waits until nothing that was applied is still counted as on its way.
+func (r *running) settle(t *testing.T) {
+	t.Helper()
+	if err := r.Barrier(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// awaitPropose waits until Propose answers as it should in a state of the disk.
 func awaitPropose(t *testing.T, r *running, want error) {
 	t.Helper()
 	deadline := time.After(30 * time.Second)
@@ -134,6 +143,7 @@ func TestAFullDiskRefusesWritesAndHealsByItself(t *testing.T) {
 	logs := captureLogs(&c)
 	n := start(t, c)
 	n.write(t, numbered(1, 20)...)
+	n.settle(t)
 	fs.set(syscall.ENOSPC, nil, nil)
 	if err := n.Propose(1000, []byte("hanging")); err != nil {
 		t.Fatal(err)
@@ -177,6 +187,7 @@ func TestASmallDiskFillsAndHeals(t *testing.T) {
 		c.DiskFullPatience = 10 * time.Millisecond
 		n := start(t, c)
 		n.write(t, numbered(1, 20)...)
+		n.settle(t)
 		filler := filepath.Join(disk, "filler")
 		fill(t, filler)
 		big := strings.Repeat("x", 64*kib)
@@ -240,6 +251,7 @@ func TestAFailedSyncStopsTheNodeForGood(t *testing.T) {
 	c.FS = fs
 	n := start(t, c)
 	n.write(t, numbered(1, 20)...)
+	n.settle(t)
 	fs.set(nil, syscall.EIO, nil)
 	if err := n.Propose(1000, []byte("lost")); err != nil {
 		t.Fatal(err)
@@ -275,6 +287,7 @@ func TestCloseOfAHungNodeIsBounded(t *testing.T) {
 	c.CloseTimeout = 50 * time.Millisecond
 	n := start(t, c)
 	n.write(t, numbered(1, 20)...)
+	n.settle(t)
 	hang := make(chan struct{})
 	fs.set(nil, nil, hang)
 	fs.awaitSync(func() {

@@ -30,6 +30,7 @@ type logStore struct {
 	cache    *logCache
 	mark     *mark
 	keepFrom func() (index uint64, ok bool) // the log is kept after index; not ok: whole
+	covered  func() uint64                  // entries up to it are in a snapshot
 	grown    func(last uint64)              // told after each append
 	disk     *disk
 	interval time.Duration // between probes of a full disk
@@ -124,8 +125,15 @@ func (s *logStore) GetLog(index uint64, out *raft.Log) error {
 		return nil
 	}
 	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return readEntry(s.eng, index, out)
+	err := readEntry(s.eng, index, out)
+	s.mu.RUnlock()
+	if err == nil || errors.Is(err, raft.ErrLogNotFound) || !s.patient.Load() || index <= s.covered() {
+		return err
+	}
+	// Raft would bring down the whole process. An entry that was whole at the
+	// start no longer is: stop this node instead, and never answer.
+	_ = s.disk.fail(err)
+	select {}
 }
 
 // readEntry reads and checks one entry. bbolt may panic on a damaged page.

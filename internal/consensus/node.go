@@ -237,13 +237,14 @@ func (n *Node) diskChanged(full bool) {
 func (n *Node) watchLeadership() {
 	defer n.workers.Done()
 	var barrier chan error
+	var again <-chan time.Time // a barrier is owed: the last one was refused or failed
 	for {
 		select {
 		case <-n.stop:
 			n.setLeading(false)
 			return
 		case leads := <-n.raft.LeaderCh():
-			barrier = nil
+			barrier, again = nil, nil
 			n.batcher.setLeading(leads)
 			if !leads {
 				n.setLeading(false)
@@ -251,23 +252,31 @@ func (n *Node) watchLeadership() {
 				continue
 			}
 			n.events.LeaderChanged(n.cfg.ServerID)
-			barrier = n.startBarrier()
+			barrier, again = n.startBarrier()
+		case <-again:
+			barrier, again = n.startBarrier()
 		case err := <-barrier:
 			barrier = nil
 			if err == nil {
 				n.setLeading(true)
+			} else {
+				again = time.After(barrierRetry)
 			}
 		}
 	}
 }
 
-// startBarrier queues a barrier; nil, which never delivers, if that is refused.
-func (n *Node) startBarrier() chan error {
+// barrierRetry is the pause before a barrier is tried again that was refused,
+// as on a full disk, while this server goes on leading.
+const barrierRetry = 50 * time.Millisecond
+
+// startBarrier queues a barrier, or tells when to try again.
+func (n *Node) startBarrier() (chan error, <-chan time.Time) {
 	done := make(chan error, 1)
 	if err := n.batcher.propose(proposal{done: done}); err != nil {
-		return nil
+		return nil, time.After(barrierRetry)
 	}
-	return done
+	return done, nil
 }
 
 func (n *Node) setLeading(leading bool) {

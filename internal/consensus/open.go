@@ -102,7 +102,7 @@ func (n *Node) openFiles() error {
 	}
 	n.log = &logStore{
 		logger: n.logger, open: opener, cache: newLogCache(n.cfg.LogCacheBytes), mark: m,
-		keepFrom: snapshots.keepFrom, grown: n.notes.grown, disk: n.disk,
+		keepFrom: snapshots.keepFrom, covered: snapshots.newestIndex, grown: n.notes.grown, disk: n.disk,
 		observe:  &n.cfg.Observe,
 		interval: n.cfg.DiskProbeInterval, fs: n.cfg.FS, probeDir: l.logRoot, eng: eng,
 	}

@@ -161,6 +161,12 @@ func (s *snapshotStore) bounds() (oldest, newest uint64) {
 	return s.good[len(s.good)-1].Index, s.good[0].Index
 }
 
+// newestIndex is the index of the newest snapshot, 0 for none.
+func (s *snapshotStore) newestIndex() uint64 {
+	_, newest := s.bounds()
+	return newest
+}
+
 // keepFrom is the index after which the log must be kept. Until there are as
 // many snapshots as are to be kept, that is the whole log: one snapshot alone
 // is no reason to give up the entries it covers.
