@@ -107,22 +107,35 @@ func fixACL(txn *Txn, acl []proto.ACL) ([]proto.ACL, proto.ErrCode) {
 	if len(acl) == 0 {
 		return nil, proto.ErrInvalidACL
 	}
-	for i := 0; i < len(acl); i++ {
-		if acl[i].ID.Scheme != schemeAuth {
-			if code := checkEntry(txn, acl[i].ID); code != proto.ErrOK {
-				return nil, code
+	var out []proto.ACL // nil until the first auth entry
+	for i, a := range acl {
+		if a.ID.Scheme == schemeAuth {
+			if out == nil {
+				out = append(make([]proto.ACL, 0, len(acl)), acl[:i]...)
+			}
+			before := len(out)
+			if out = appendAuthenticated(out, txn, a.Perms); len(out) == before || len(out) > maxExpandedACL {
+				return nil, proto.ErrInvalidACL
 			}
 			continue
 		}
-		ids := authenticated(txn, acl[i].Perms)
-		if len(ids) == 0 {
-			return nil, proto.ErrInvalidACL
+		if code := checkEntry(txn, a.ID); code != proto.ErrOK {
+			return nil, code
 		}
-		acl = slices.Concat(acl[:i], ids, acl[i+1:])
-		i += len(ids) - 1
+		if out != nil {
+			out = append(out, a)
+		}
 	}
-	return acl, proto.ErrOK
+	if out == nil {
+		return acl, proto.ErrOK
+	}
+	return slices.Clip(out), proto.ErrOK
 }
+
+// maxExpandedACL is how many entries a list may have whose auth entries have
+// been replaced: 65,536. A frame of auth entries and a few hundred identities
+// would else make tens of millions, in a list that no client could read back.
+const maxExpandedACL = 1 << 16
 
 // checkEntry judges an entry's id, in Apache's order.
 func checkEntry(txn *Txn, id proto.ID) proto.ErrCode {
@@ -143,10 +156,10 @@ func checkEntry(txn *Txn, id proto.ID) proto.ErrCode {
 	return proto.ErrOK
 }
 
-// authenticated returns what an auth entry stands for: the asker's identities,
-// without ip, which proves nothing, and super, which is no scheme of its own.
-func authenticated(txn *Txn, perms int32) []proto.ACL {
-	var out []proto.ACL
+// appendAuthenticated appends what an auth entry stands for: the asker's
+// identities, without ip, which proves nothing, and super, which is no scheme
+// of its own.
+func appendAuthenticated(out []proto.ACL, txn *Txn, perms int32) []proto.ACL {
 	for _, id := range txn.Identities {
 		if id.Scheme != schemeIP && txn.hasProvider(id.Scheme) {
 			out = append(out, proto.ACL{Perms: perms, ID: id})
@@ -157,28 +170,31 @@ func authenticated(txn *Txn, perms int32) []proto.ACL {
 
 // withoutDuplicates drops entries that are equal to an earlier one. Apache
 // compares each entry with the earlier ones, perms first and then the strings
-// of the later one, and a null string there ends the request.
+// of the later one, and a null string there ends the request. What matters of
+// the earlier ones is kept in sets: comparing all pairs of a full frame takes
+// the better part of a minute, and everybody waits for it.
 func withoutDuplicates(acl []proto.ACL) ([]proto.ACL, proto.ErrCode) {
 	if len(acl) < 2 {
 		return acl, proto.ErrOK
 	}
+	type scheme struct {
+		perms int32
+		name  string
+	}
 	out := make([]proto.ACL, 0, len(acl))
+	perms, schemes, entries := map[int32]struct{}{}, map[scheme]struct{}{}, make(map[proto.ACL]struct{}, len(acl))
 	for _, a := range acl {
-		dup := false
-		for _, b := range out {
-			if a.Perms != b.Perms {
-				continue
-			}
-			if a.ID.Scheme == proto.NullString || a.ID.Scheme == b.ID.Scheme && a.ID.ID == proto.NullString {
-				return nil, proto.ErrMarshalling
-			}
-			if dup = a == b; dup {
-				break
-			}
+		s := scheme{a.Perms, a.ID.Scheme}
+		_, samePerms := perms[a.Perms]
+		_, sameScheme := schemes[s]
+		if samePerms && a.ID.Scheme == proto.NullString || sameScheme && a.ID.ID == proto.NullString {
+			return nil, proto.ErrMarshalling
 		}
-		if !dup {
-			out = append(out, a)
+		if _, dup := entries[a]; dup {
+			continue
 		}
+		perms[a.Perms], schemes[s], entries[a] = struct{}{}, struct{}{}, struct{}{}
+		out = append(out, a)
 	}
 	return slices.Clip(out), proto.ErrOK
 }

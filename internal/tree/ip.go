@@ -16,6 +16,9 @@ const (
 
 // ipMatches tells whether the address lies in the ACL entry's range.
 func ipMatches(addr, want string) bool {
+	if strings.Contains(addr, ":") != strings.Contains(want, ":") {
+		return false // of two families; ACL lists can be long
+	}
 	base, bits, ok := parseIPRange(want)
 	if !ok {
 		return false
@@ -65,17 +68,20 @@ func parseIP(s string) []byte {
 }
 
 func parseIPv4(s string) []byte {
-	parts := strings.Split(s, ".")
-	if len(parts) != 4 {
-		return nil
-	}
-	out := make([]byte, 4)
-	for i, p := range parts {
+	out := make([]byte, 0, 4)
+	for rest, more := s, true; more; {
+		var p string
+		if p, rest, more = strings.Cut(rest, "."); len(out) == 4 {
+			return nil
+		}
 		v, err := strconv.ParseInt(p, 10, 32)
 		if err != nil || v < 0 || v > 255 {
 			return nil
 		}
-		out[i] = byte(v)
+		out = append(out, byte(v))
+	}
+	if len(out) != 4 {
+		return nil
 	}
 	return out
 }

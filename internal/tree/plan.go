@@ -26,7 +26,18 @@ type checker struct {
 	t       *Tree
 	txn     *Txn
 	pending map[string]target
+	judged  map[judgement]bool
 }
+
+// judgement names an ACL list, which is never changed, by its place in memory,
+// and what was asked of it.
+type judgement struct {
+	list *proto.ACL
+	perm int32
+}
+
+// judgeOnceLen is the shortest list whose judgement a multi remembers: 16.
+const judgeOnceLen = 16
 
 // plan is an op that has passed all checks and what carrying it out needs.
 // Node and parent may be none: then they are found by path.
@@ -76,7 +87,24 @@ func (c *checker) expect(path string, n target) {
 
 // allowed tells whether the asker has the permission.
 func (c *checker) allowed(acl []proto.ACL, perm int32) bool {
-	return c.txn.Switches&proto.SwitchSkipACL != 0 || Allowed(acl, perm, c.txn.Identities)
+	switch {
+	case c.txn.Switches&proto.SwitchSkipACL != 0:
+		return true
+	case c.pending == nil || len(acl) < judgeOnceLen:
+		return Allowed(acl, perm, c.txn.Identities)
+	}
+	// A multi of tens of thousands of ops on one node with tens of thousands of
+	// entries would else hold up everybody for minutes.
+	key := judgement{&acl[0], perm}
+	ok, known := c.judged[key]
+	if !known {
+		ok = Allowed(acl, perm, c.txn.Identities)
+		if c.judged == nil {
+			c.judged = map[judgement]bool{}
+		}
+		c.judged[key] = ok
+	}
+	return ok
 }
 
 func (c *checker) enforcesQuota() bool { return c.txn.Switches&proto.SwitchEnforceQuota != 0 }

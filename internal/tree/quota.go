@@ -60,9 +60,14 @@ const (
 	usageBytesHard = "byteHardLimit"
 )
 
-// parseUsage reads the text; ok is false where Apache's parser throws.
+// maxUsageLen is the longest text of a quota that is read: 256 bytes. Tools
+// write half of that; every write below the quota reads it anew.
+const maxUsageLen = 256
+
+// parseUsage reads the text; ok is false where Apache's parser throws, and for
+// a text that is too long.
 func parseUsage(data []byte) (u usage, ok bool) {
-	if data == nil {
+	if data == nil || len(data) > maxUsageLen {
 		return u, false
 	}
 	text := strings.TrimRight(string(data), ",;") // Java's split forgets empty parts at the end only
