@@ -93,6 +93,7 @@ func runJUnit(t *testing.T, g target, classPath string, classes []string) map[st
 	close(queue)
 	var mu sync.Mutex
 	tests := map[string]Result{}
+	var times strings.Builder
 	var workers sync.WaitGroup
 	for i := range curatorWorkers {
 		workers.Go(func() {
@@ -105,9 +106,11 @@ func runJUnit(t *testing.T, g target, classPath string, classes []string) map[st
 						return
 					}
 				}
+				begin := time.Now()
 				results, err := w.run(class)
 				mu.Lock()
 				merge(tests, results)
+				fmt.Fprintf(&times, "%7.1f s %s\n", time.Since(begin).Seconds(), class)
 				mu.Unlock()
 				if err != nil {
 					t.Logf("%s on %s: %v", class, g.server, err)
@@ -121,6 +124,7 @@ func runJUnit(t *testing.T, g target, classPath string, classes []string) map[st
 		})
 	}
 	workers.Wait()
+	os.WriteFile(filepath.Join(g.folder, "times.txt"), []byte(times.String()), 0o644)
 	return tests
 }
 

@@ -179,7 +179,7 @@ public class CuratorChecks extends BaseClassForTests {
                 assertNotNull(provider.getInstance());
                 owner.unregisterService(first);
                 becomesEqual(List.of(second), () -> List.copyOf(cache.getInstances()));
-                other.close();
+                owner.unregisterService(second);
                 becomesEqual(0, () -> cache.getInstances().size());
                 becomesEqual(0, () -> provider.getAllInstances().size());
             }

@@ -34,12 +34,17 @@ public final class Runner {
         BufferedReader names = new BufferedReader(new InputStreamReader(System.in));
         Launcher launcher = LauncherFactory.create();
         for (String name = names.readLine(); name != null; name = names.readLine()) {
-            launcher.execute(
-                    LauncherDiscoveryRequestBuilder.request()
-                            .selectors(selectClass(name))
-                            .configurationParameter("junit.jupiter.execution.timeout.default", "120 s")
-                            .build(),
-                    new Listener(name));
+            try {
+                launcher.execute(
+                        LauncherDiscoveryRequestBuilder.request()
+                                .selectors(selectClass(name))
+                                .configurationParameter("junit.jupiter.execution.timeout.default", "120 s")
+                                .build(),
+                        new Listener(name));
+            } catch (RuntimeException e) {
+                // The class cannot be loaded.
+                OUT.println(String.join("\t", "failed", name, "(the class)", describe(e).replaceAll("\\s+", " ")));
+            }
             OUT.println("end");
         }
         System.exit(0);
@@ -62,7 +67,7 @@ public final class Runner {
 
         @Override
         public void executionFinished(TestIdentifier test, TestExecutionResult result) {
-            String detail = result.getThrowable().map(Listener::describe).orElse("");
+            String detail = result.getThrowable().map(Runner::describe).orElse("");
             switch (result.getStatus()) {
                 case SUCCESSFUL:
                     if (test.isTest()) {
@@ -92,11 +97,11 @@ public final class Runner {
             }
             OUT.println(String.join("\t", status, type, name, detail.replaceAll("\\s+", " ")));
         }
+    }
 
-        private static String describe(Throwable cause) {
-            StringWriter text = new StringWriter();
-            cause.printStackTrace(new PrintWriter(text));
-            return text.toString().lines().limit(12).reduce("", (a, b) -> a + " | " + b);
-        }
+    private static String describe(Throwable cause) {
+        StringWriter text = new StringWriter();
+        cause.printStackTrace(new PrintWriter(text));
+        return text.toString().lines().limit(12).reduce("", (a, b) -> a + " | " + b);
     }
 }
