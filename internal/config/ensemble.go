@@ -32,6 +32,10 @@ type Ensemble struct {
 	// ListenOnAllIPs binds the peer ports on every address. Default false
 	// (quorumListenOnAllIPs).
 	ListenOnAllIPs bool
+	// PeerListen is host:port of the peer port where the own server line's
+	// address is not this machine's. Default empty: as in the server line
+	// (peerListenAddress, zooraft's own).
+	PeerListen string
 	// Observer is what peerType says; the server line decides. Default false.
 	Observer bool
 	// SyncEnabled lets an observer keep log and snapshots. Default true.

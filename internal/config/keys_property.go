@@ -1,6 +1,7 @@
 package config
 
 import (
+	"net"
 	"strings"
 	"time"
 )
@@ -245,5 +246,14 @@ func ownKeys() []key {
 		note: "Store of the Raft log, wal or bolt.",
 		set:  func(c *Config, raw string) error { c.Storage.LogStore = LogStore(raw); return nil },
 		show: func(c *Config) string { return string(c.Storage.LogStore) },
+	}, {
+		name: "peerListenAddress", effect: Applied, place: inBoth, since: "zooraft",
+		note: "Where the peer port listens, host:port, if the own server line's address is another machine's, as behind a port mapping.",
+		set: func(c *Config, raw string) error {
+			_, _, err := net.SplitHostPort(raw)
+			c.Ensemble.PeerListen = raw
+			return err
+		},
+		show: func(c *Config) string { return c.Ensemble.PeerListen },
 	}}
 }

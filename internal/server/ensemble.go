@@ -45,6 +45,9 @@ func (s *Server) peers(c *consensus.Config) {
 		host = ""
 	}
 	c.PeerListen = net.JoinHostPort(host, strconv.Itoa(own.Addresses[0].QuorumPort))
+	if e.PeerListen != "" {
+		c.PeerListen = e.PeerListen
+	}
 	c.StreamTimeout = max(s.patience(), 100*time.Millisecond)
 }
 
