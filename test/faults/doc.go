@@ -1,0 +1,12 @@
+// Package faults breaks ensembles of several servers and looks at what their
+// clients were told. Servers are real processes; all that they say to each
+// other goes through a proxy that can stall, delay, cut and lose. Clients write
+// down what they did and what they were answered, and the checks at the end
+// compare that with what all servers hold.
+//
+// It owns the proxy, the schedule of faults, the workload and the checks. It
+// knows nothing of a server but its files, ports and log.
+//
+// Every random choice comes from a seed that is printed; FAULTS_SEED repeats a
+// run's schedule, FAULTS_SECONDS makes it longer.
+package faults

@@ -1,0 +1,268 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/zooraft/zooraft/test/peer"
+)
+
+// tick is the servers' tickTime in these tests, and syncLimit its multiple
+// after which a server without a leader drops its clients.
+const (
+	tick      = 500 * time.Millisecond
+	syncLimit = 4
+)
+
+// ensemble is a number of server processes with a proxy between them.
+type ensemble struct {
+	t       testing.TB
+	net     *fabric
+	servers map[int]*peer.Server
+	ids     []int
+}
+
+// options changes how an ensemble is made.
+type options struct {
+	servers int
+	config  map[string]string
+	// dataDir says where a server keeps its data; "" for a fresh directory.
+	dataDir func(id int) string
+}
+
+// start makes an ensemble and waits until all of it serves.
+func start(t testing.TB, o options) *ensemble {
+	t.Helper()
+	e := launch(t, o)
+	e.awaitAll()
+	return e
+}
+
+// launch is start without the wait.
+func launch(t testing.TB, o options) *ensemble {
+	t.Helper()
+	if o.servers == 0 {
+		o.servers = 3
+	}
+	e := &ensemble{t: t, servers: map[int]*peer.Server{}}
+	targets := map[int]string{}
+	for id := 1; id <= o.servers; id++ {
+		e.ids = append(e.ids, id)
+		targets[id] = net.JoinHostPort("127.0.0.1", strconv.Itoa(peer.FreePort(t)))
+	}
+	e.net = newFabric(t, targets)
+	var lines []string
+	for _, id := range e.ids {
+		host, port, _ := net.SplitHostPort(e.net.address(id)) // an address of ours always splits
+		lines = append(lines, fmt.Sprintf("server.%d=%s:%s:%d", id, host, port, peer.FreePort(t)))
+	}
+	for _, id := range e.ids {
+		e.add(id, targets[id], lines, o)
+	}
+	return e
+}
+
+func (e *ensemble) add(id int, listen string, lines []string, o options) {
+	e.t.Helper()
+	config := map[string]string{
+		"tickTime": strconv.FormatInt(tick.Milliseconds(), 10), "initLimit": "20", "syncLimit": strconv.Itoa(syncLimit),
+		"peerListenAddress": listen, "4lw.commands.whitelist": "*", "maxClientCnxns": "0",
+		"snapCount": "2000",
+	}
+	for k, v := range o.config {
+		config[k] = v
+	}
+	dir := filepath.Join(e.t.TempDir(), "data")
+	if o.dataDir != nil {
+		if d := o.dataDir(id); d != "" {
+			dir = d
+		}
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		e.t.Fatal(err)
+	}
+	writeMyID(e.t, dir, id)
+	s := peer.StartZooraft(e.t, peer.Options{
+		Config: config, Lines: lines, DataDir: dir, NoWait: true, Args: []string{"--allow-unprotected"},
+	})
+	e.servers[id] = s
+	e.t.Cleanup(func() {
+		if e.t.Failed() {
+			keepLog(e.t, id, s)
+		}
+	})
+}
+
+func writeMyID(t testing.TB, dir string, id int) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, "myid"), []byte(strconv.Itoa(id)+"\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// keepLog shows the end of a server's log beside a failure, and keeps the
+// whole where FAULTS_LOGS says.
+func keepLog(t testing.TB, id int, s *peer.Server) {
+	text := s.Log()
+	if dir := os.Getenv("FAULTS_LOGS"); dir != "" {
+		path := filepath.Join(dir, fmt.Sprintf("%s-%d.log", strings.ReplaceAll(t.Name(), "/", "_"), id))
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Logf("keeping a log: %v", err)
+		}
+	}
+	if len(text) > 3000 {
+		text = "…" + text[len(text)-3000:]
+	}
+	t.Logf("the end of server %d's log:\n%s", id, text)
+}
+
+// address is a server's client address.
+func (e *ensemble) address(id int) string { return e.servers[id].Address }
+
+// running tells whether a server's process lives.
+func (e *ensemble) running(id int) bool {
+	select {
+	case <-e.servers[id].Done():
+		return false
+	default:
+		return true
+	}
+}
+
+// srvr is what a server says of itself; empty if it does not serve.
+func (e *ensemble) srvr(id int) string {
+	text, err := peer.Word(e.address(id), "srvr")
+	if err != nil {
+		return ""
+	}
+	return text
+}
+
+// field takes a value out of srvr's text.
+func field(text, name string) string {
+	for _, line := range strings.Split(text, "\n") {
+		if value, ok := strings.CutPrefix(line, name+": "); ok {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}
+
+// leader waits for a server that says that it leads, among those given.
+func (e *ensemble) leader(among ...int) int {
+	e.t.Helper()
+	found := 0
+	e.eventually("one of the servers leads", func() bool {
+		for _, id := range among {
+			if e.running(id) && field(e.srvr(id), "Mode") == "leader" {
+				found = id
+				return true
+			}
+		}
+		return false
+	})
+	return found
+}
+
+// others are all servers but one.
+func (e *ensemble) others(id int) []int {
+	var out []int
+	for _, o := range e.ids {
+		if o != id {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// patience bounds what an ensemble may need to heal. It only ends a broken
+// test: the machine may be loaded.
+const patience = 60 * time.Second
+
+func (e *ensemble) eventually(what string, ok func() bool) {
+	e.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	poll := time.NewTicker(10 * time.Millisecond)
+	defer poll.Stop()
+	for !ok() {
+		select {
+		case <-ctx.Done():
+			e.t.Fatalf("did not happen: %s", what)
+		case <-poll.C:
+		}
+	}
+}
+
+// awaitAll waits until every server takes clients.
+func (e *ensemble) awaitAll() {
+	e.t.Helper()
+	for _, id := range e.ids {
+		e.eventually(fmt.Sprintf("server %d takes clients", id), func() bool {
+			if !e.running(id) {
+				e.t.Fatalf("server %d has ended", id)
+			}
+			return e.takesClients(id)
+		})
+	}
+}
+
+func (e *ensemble) takesClients(id int) bool {
+	c, err := dial(e.address(id), 0, nil, 0)
+	if err != nil {
+		return false
+	}
+	c.Drop()
+	return true
+}
+
+func (e *ensemble) kill(id int) { e.servers[id].Kill(e.t) }
+
+// restart starts a server whose process has ended.
+func (e *ensemble) restart(id int) { e.servers[id].Launch(e.t) }
+
+func (e *ensemble) signal(id int, s syscall.Signal) { e.servers[id].Signal(e.t, s) }
+
+// wipe removes all data of a server that does not run, but its myid.
+func (e *ensemble) wipe(id int) {
+	e.t.Helper()
+	dir := e.servers[id].DataDir
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	for _, entry := range entries {
+		if err := os.RemoveAll(filepath.Join(dir, entry.Name())); err != nil {
+			e.t.Fatal(err)
+		}
+	}
+	writeMyID(e.t, dir, id)
+}
+
+// cut stalls all bytes between two groups, both ways; reset also ends the
+// connections that there are.
+func (e *ensemble) cut(one, two []int, reset bool) {
+	change := map[pair]link{}
+	crosses := map[pair]bool{}
+	for _, a := range one {
+		for _, b := range two {
+			change[pair{a, b}], change[pair{b, a}] = link{stalled: true}, link{stalled: true}
+			crosses[pair{a, b}], crosses[pair{b, a}] = true, true
+		}
+	}
+	e.net.set(change)
+	if reset {
+		e.net.closeConns(func(p *pipe) bool { return crosses[pair{p.from, p.to}] })
+	}
+}
+
+// cutOneWay stalls what one server sends another.
+func (e *ensemble) cutOneWay(from, to int) { e.net.set(map[pair]link{{from, to}: {stalled: true}}) }

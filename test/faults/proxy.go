@@ -1,0 +1,271 @@
+package faults
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// link is what happens to bytes that one server sends another.
+type link struct {
+	// stalled bytes wait until the link is whole again, as TCP would keep on
+	// sending them.
+	stalled bool
+	// delay is added to each piece of at most 32 KiB.
+	delay time.Duration
+	// every nth piece waits lossTime, as if a packet had been lost and sent
+	// again; 0 for none.
+	lossEvery int
+}
+
+// lossTime is what one lost packet costs: Linux's smallest retransmission time.
+const lossTime = 200 * time.Millisecond
+
+// pair names a direction: the bytes that from sends to.
+type pair struct{ from, to int }
+
+// fabric is the network between the servers: one proxy in front of each
+// server's peer port, and the state of each direction.
+type fabric struct {
+	mu      sync.Mutex
+	changed chan struct{}        // guarded by mu; closed when links change
+	links   map[pair]link        // guarded by mu
+	conns   map[*pipe]struct{}   // guarded by mu
+	wg      sync.WaitGroup       // accept loops and pipes
+	ended   chan struct{}        // closed at the end of the test
+	targets map[int]string       // by server: where its peer port is
+	fronts  map[int]net.Listener // by server: its proxy
+}
+
+// pipe is one proxied connection.
+type pipe struct {
+	from, to int // who dialled whom
+	a, b     net.Conn
+}
+
+func (p *pipe) close() {
+	_ = p.a.Close()
+	if p.b != nil {
+		_ = p.b.Close()
+	}
+}
+
+// newFabric opens a proxy for each server. targets says where their peer ports
+// will be.
+func newFabric(t testing.TB, targets map[int]string) *fabric {
+	t.Helper()
+	f := &fabric{
+		changed: make(chan struct{}), links: map[pair]link{}, conns: map[*pipe]struct{}{},
+		ended: make(chan struct{}), targets: targets, fronts: map[int]net.Listener{},
+	}
+	for id := range targets {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatalf("faults: %v", err)
+		}
+		f.fronts[id] = l
+		f.wg.Add(1)
+		go f.accept(id, l)
+	}
+	t.Cleanup(func() {
+		close(f.ended)
+		for _, l := range f.fronts {
+			_ = l.Close()
+		}
+		f.closeConns(func(*pipe) bool { return true })
+		f.wg.Wait()
+	})
+	return f
+}
+
+// address is where the other servers reach a server.
+func (f *fabric) address(id int) string { return f.fronts[id].Addr().String() }
+
+func (f *fabric) accept(to int, l net.Listener) {
+	defer f.wg.Done()
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		f.wg.Add(1)
+		go f.serve(to, c)
+	}
+}
+
+// serve finds out who dials, from the hello that begins every connection of
+// the peer port, and joins the two ends.
+func (f *fabric) serve(to int, a net.Conn) {
+	defer f.wg.Done()
+	p := &pipe{from: -1, to: to, a: a}
+	if !f.add(p) {
+		return
+	}
+	defer f.remove(p)
+	first, from := readHello(a)
+	p.from = from
+	if !f.pass(pair{from, to}) {
+		return
+	}
+	b, err := net.DialTimeout("tcp", f.targets[to], time.Second)
+	if err != nil {
+		return
+	}
+	f.mu.Lock()
+	p.b = b
+	_, open := f.conns[p]
+	f.mu.Unlock()
+	if !open {
+		_ = b.Close()
+		return
+	}
+	back := make(chan struct{})
+	go func() {
+		defer close(back)
+		f.copy(pair{to, from}, a, b)
+		p.close()
+	}()
+	f.copy(pair{from, to}, b, io.MultiReader(bytes.NewReader(first), a))
+	p.close()
+	<-back
+}
+
+// readHello returns what was read and the number of the server that dials, −1
+// for a stranger.
+func readHello(c net.Conn) (raw []byte, from int) {
+	head := make([]byte, 4)
+	_ = c.SetReadDeadline(time.Now().Add(2 * time.Second))
+	defer func() { _ = c.SetReadDeadline(time.Time{}) }()
+	if n, err := io.ReadFull(c, head); err != nil {
+		return head[:n], -1
+	}
+	n := binary.BigEndian.Uint32(head)
+	if n > 64<<10 {
+		return head, -1
+	}
+	body := make([]byte, n)
+	read, err := io.ReadFull(c, body)
+	raw = append(head, body[:read]...)
+	var hello struct {
+		From string `json:"from"`
+	}
+	if err != nil || json.Unmarshal(body, &hello) != nil {
+		return raw, -1
+	}
+	number, _, _ := strings.Cut(hello.From, "-")
+	if from, err = strconv.Atoi(number); err != nil {
+		return raw, -1
+	}
+	return raw, from
+}
+
+// pass waits until the direction lets bytes through; false at the end.
+func (f *fabric) pass(d pair) bool {
+	for {
+		f.mu.Lock()
+		stalled, changed := f.links[d].stalled, f.changed
+		f.mu.Unlock()
+		if !stalled {
+			return true
+		}
+		select {
+		case <-changed:
+		case <-f.ended:
+			return false
+		}
+	}
+}
+
+func (f *fabric) copy(d pair, to io.Writer, from io.Reader) {
+	buf := make([]byte, 32<<10)
+	for piece := 1; ; piece++ {
+		n, err := from.Read(buf)
+		if n > 0 {
+			f.mu.Lock()
+			l := f.links[d]
+			f.mu.Unlock()
+			wait := l.delay
+			if l.lossEvery > 0 && piece%l.lossEvery == 0 {
+				wait += lossTime
+			}
+			if wait > 0 {
+				select {
+				case <-time.After(wait):
+				case <-f.ended:
+					return
+				}
+			}
+			if !f.pass(d) {
+				return
+			}
+			if _, err := to.Write(buf[:n]); err != nil {
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (f *fabric) add(p *pipe) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	select {
+	case <-f.ended:
+		_ = p.a.Close()
+		return false
+	default:
+	}
+	f.conns[p] = struct{}{}
+	return true
+}
+
+func (f *fabric) remove(p *pipe) {
+	f.mu.Lock()
+	delete(f.conns, p)
+	f.mu.Unlock()
+	p.close()
+}
+
+// closeConns resets the connections that are chosen.
+func (f *fabric) closeConns(chosen func(*pipe) bool) {
+	f.mu.Lock()
+	var all []*pipe
+	for p := range f.conns {
+		if chosen(p) {
+			all = append(all, p)
+		}
+	}
+	f.mu.Unlock()
+	for _, p := range all {
+		p.close()
+	}
+}
+
+// set changes directions.
+func (f *fabric) set(change map[pair]link) {
+	f.mu.Lock()
+	for d, l := range change {
+		f.links[d] = l
+	}
+	close(f.changed)
+	f.changed = make(chan struct{})
+	f.mu.Unlock()
+}
+
+// heal makes the network whole.
+func (f *fabric) heal() {
+	f.mu.Lock()
+	f.links = map[pair]link{}
+	close(f.changed)
+	f.changed = make(chan struct{})
+	f.mu.Unlock()
+}
