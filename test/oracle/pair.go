@@ -47,8 +47,9 @@ func (p *Pair) start() {
 		ours = peer.StartZooraft(p.tb, options(p.config))
 	}
 	p.procs = []*peer.Server{real, ours}
-	p.Real = &Target{Name: "Apache ZooKeeper " + peer.ApacheVersion, Addr: real.Address, server: real}
-	p.Ours = &Target{Name: p.ours, Addr: ours.Address, server: ours}
+	anonymous := strings.Contains(p.config, "DigestAuthenticationProvider.enabled=false")
+	p.Real = &Target{Name: "Apache ZooKeeper " + peer.ApacheVersion, Addr: real.Address, server: real, anonymous: anonymous}
+	p.Ours = &Target{Name: p.ours, Addr: ours.Address, server: ours, anonymous: anonymous}
 }
 
 // Close ends both servers.
