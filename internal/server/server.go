@@ -238,6 +238,7 @@ func (s *Server) stamp() (timeMillis int64, switches uint32) {
 		{s.config.Security.EnforceQuota, proto.SwitchEnforceQuota},
 		{s.config.Containers.ExtendedTypes, proto.SwitchExtendedTypes},
 		{s.config.Ensemble.ReconfigEnabled, proto.SwitchReconfig},
+		{!s.config.Security.DigestEnabled, proto.SwitchNoDigest},
 	} {
 		if b.on {
 			switches |= b.bit

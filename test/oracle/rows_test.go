@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -39,6 +40,40 @@ func TestARequestThatStopsTheRealServerDoesNotStopOurs(t *testing.T) {
 				t.Errorf("ours answers %+v afterwards", h)
 			}
 		})
+	}
+}
+
+// Ours judges a write by the ACL that a request just before it has set, however
+// fast it follows. The real server does so only once the setACL is applied.
+func TestAWriteBehindASetACLIsJudgedByIt(t *testing.T) {
+	ours := peer.StartZooraft(t, options(""))
+	for i := range 50 {
+		c := peer.Dial(t, ours.Address)
+		req := proto.ConnectRequest{TimeoutMillis: 10000, Password: make([]byte, proto.PasswordLen)}
+		if _, err := c.Connect(req, patience); err != nil {
+			t.Fatal(err)
+		}
+		path := fmt.Sprintf("/n%d", i)
+		want := []proto.ErrCode{proto.ErrOK, proto.ErrOK, proto.ErrNoAuth}
+		for k, op := range []string{"create " + path, "setACL " + path + " acl=1:world:anyone", "create " + path + "/x"} {
+			r, err := values{}.encode(step("%s", op).Tokens, int32(k+1))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := c.SendRequest(r.xid, r.op, r.body); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for k := range want {
+			b, err := c.Receive(patience)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if h := proto.NewDecoder(b).ReplyHeader(); h.Xid != int32(k+1) || h.Err != want[k] {
+				t.Fatalf("reply %+v, want xid %d and error %v", h, k+1, want[k])
+			}
+		}
+		c.Close()
 	}
 }
 
