@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"net"
 	"time"
 )
 
@@ -11,6 +12,9 @@ import (
 const (
 	LogStoreWAL  = "wal"  // github.com/hashicorp/raft-wal: one sync for each append. The default.
 	LogStoreBolt = "bolt" // github.com/hashicorp/raft-boltdb: a B+tree, two syncs for each append.
+	// LogStoreMemory keeps everything in Config.Memory. No file can name it: it
+	// is for tests inside one process.
+	LogStoreMemory = "memory"
 )
 
 const (
@@ -40,11 +44,22 @@ type Config struct {
 	// LogStore is LogStoreWAL or LogStoreBolt. An existing directory refuses the other one.
 	LogStore string
 
+	// Memory holds the data of LogStoreMemory, and is nil with the others. Then
+	// DataDir and LogDir are not used.
+	Memory *Memory
+
 	// Peers is the configured membership, this server included. Empty means a
 	// server alone; then the fields below are not used.
 	Peers []Peer
 	// PeerListen is host:port of the peer port, as net.Listen takes it.
 	PeerListen string
+	// PeerListener is the open peer port instead of PeerListen, for servers in
+	// one process: ports are taken first and the membership made of them. The
+	// node closes it. Default nil.
+	PeerListener net.Listener
+	// PeerDial opens a connection to another server. Default: TCP. A test that
+	// cuts servers off hands in its own.
+	PeerDial func(to Peer, timeout time.Duration) (net.Conn, error)
 	// StreamTimeout is how long a peer stream may be silent. Default 4 s,
 	// at least 100 ms; the server derives it from syncLimit and tickTime.
 	StreamTimeout time.Duration
@@ -135,27 +150,33 @@ func DefaultConfig(dataDir string) Config {
 		DiskProbeInterval:  250 * time.Millisecond,
 		CloseTimeout:       10 * time.Second,
 		StreamTimeout:      4 * time.Second,
-		Stamp:              func() (int64, uint32) { return time.Now().UnixMilli(), 0 },
-		Now:                time.Now,
-		RandInt64N:         rand.Int64N,
-		FS:                 OSFS{},
-		Logger:             slog.Default(),
+		PeerDial: func(to Peer, timeout time.Duration) (net.Conn, error) {
+			return net.DialTimeout("tcp", to.Address, timeout)
+		},
+		Stamp:      func() (int64, uint32) { return time.Now().UnixMilli(), 0 },
+		Now:        time.Now,
+		RandInt64N: rand.Int64N,
+		FS:         OSFS{},
+		Logger:     slog.Default(),
 	}
 }
 
 // Validate checks every field and the relations between them.
 func (c Config) Validate() error {
-	if c.DataDir == "" {
+	switch {
+	case c.LogStore == LogStoreMemory && c.Memory != nil:
+	case c.LogStore == LogStoreMemory || c.Memory != nil:
+		return fmt.Errorf("%w: LogStore %q and Memory belong together", ErrInvalidConfig, LogStoreMemory)
+	case c.DataDir == "":
 		return fmt.Errorf("%w: DataDir is empty", ErrInvalidConfig)
-	}
-	if c.LogStore != LogStoreWAL && c.LogStore != LogStoreBolt {
+	case c.LogStore != LogStoreWAL && c.LogStore != LogStoreBolt:
 		return fmt.Errorf("%w: LogStore is %q, want %q or %q", ErrInvalidConfig, c.LogStore, LogStoreWAL, LogStoreBolt)
 	}
 	if _, ok := c.peer(c.ServerID); !ok && !c.alone() {
 		return fmt.Errorf("%w: server %d is not among the peers", ErrInvalidConfig, c.ServerID)
 	}
-	if c.Stamp == nil || c.Now == nil || c.RandInt64N == nil || c.FS == nil || c.Logger == nil {
-		return fmt.Errorf("%w: Stamp, Now, RandInt64N, FS and Logger must be set", ErrInvalidConfig)
+	if c.Stamp == nil || c.Now == nil || c.RandInt64N == nil || c.FS == nil || c.Logger == nil || c.PeerDial == nil {
+		return fmt.Errorf("%w: Stamp, Now, RandInt64N, FS, PeerDial and Logger must be set", ErrInvalidConfig)
 	}
 	ranges := []struct {
 		name      string

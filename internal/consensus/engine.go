@@ -27,6 +27,9 @@ type engineOpener func(create bool, acknowledged uint64) (engine, error)
 // openEngine returns the opener of the configured log store.
 func (c Config) openEngine(logger hclog.Logger) engineOpener {
 	dir := c.layout().log(c.LogStore)
+	if c.LogStore == LogStoreMemory {
+		return func(bool, uint64) (engine, error) { return memoryEngine{c.Memory.log}, nil }
+	}
 	if c.LogStore == LogStoreBolt {
 		return func(create bool, _ uint64) (engine, error) { return openBoltLog(dir, create) }
 	}

@@ -40,6 +40,12 @@ type testServer struct {
 // ensemble starts n servers that know each other.
 func ensemble(t *testing.T, n int) []*testServer {
 	t.Helper()
+	return ensembleWith(t, n, func(*Config) {})
+}
+
+// ensembleWith changes the configuration of each server before it starts.
+func ensembleWith(t *testing.T, n int, change func(*Config)) []*testServer {
+	t.Helper()
 	var peers []Peer
 	for i := 1; i <= n; i++ {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -58,6 +64,7 @@ func ensemble(t *testing.T, n int) []*testServer {
 		if testing.Verbose() {
 			c.Logger = slog.New(slog.NewTextHandler(os.Stderr, nil)).With("server", p.ID)
 		}
+		change(&c)
 		servers[i] = &testServer{config: c}
 		servers[i].open(t)
 	}

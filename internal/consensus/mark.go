@@ -58,16 +58,21 @@ func createMark(fs FS, dir, name string) (*mark, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &mark{file: f}
-	_, err = f.WriteAt(make([]byte, markFileLen), 0)
-	if err == nil {
-		err = m.lower(0, 0)
-	}
+	m, err := newMark(f)
 	if err != nil {
 		_ = f.Close()
 		return nil, fmt.Errorf("create %s/%s: %w", dir, name, err)
 	}
 	return m, nil
+}
+
+// newMark makes an empty file the witness of an empty log.
+func newMark(f types.WritableFile) (*mark, error) {
+	m := &mark{file: f}
+	if _, err := f.WriteAt(make([]byte, markFileLen), 0); err != nil {
+		return nil, err
+	}
+	return m, m.lower(0, 0)
 }
 
 // openMark reads the witness; a file whose slots are both bad is ErrCorrupt.
@@ -76,6 +81,15 @@ func openMark(fs FS, dir, name string) (*mark, error) {
 	if err != nil {
 		return nil, err
 	}
+	m, err := readMark(f, filepath.Join(dir, name))
+	if err != nil {
+		_ = f.Close()
+	}
+	return m, err
+}
+
+// readMark reads the two slots; name is for messages.
+func readMark(f types.WritableFile, name string) (*mark, error) {
 	m := &mark{file: f}
 	valid := 0
 	for slot := range int64(2) {
@@ -93,8 +107,7 @@ func openMark(fs FS, dir, name string) (*mark, error) {
 		}
 	}
 	if valid == 0 {
-		_ = f.Close()
-		return nil, fmt.Errorf("%w: %s has no valid slot", ErrCorrupt, filepath.Join(dir, name))
+		return nil, fmt.Errorf("%w: %s has no valid slot", ErrCorrupt, name)
 	}
 	return m, nil
 }

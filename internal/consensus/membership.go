@@ -96,6 +96,16 @@ func (n *Node) TransferLeadership() error {
 	return translate(n.raft.LeadershipTransfer().Error())
 }
 
+// TransferLeadershipTo is TransferLeadership to one of them.
+func (n *Node) TransferLeadershipTo(id int) error {
+	for _, s := range n.raftServers() {
+		if number, _ := splitRaftID(string(s.ID)); number == id {
+			return translate(n.raft.LeadershipTransferToServer(s.ID, s.Address).Error())
+		}
+	}
+	return fmt.Errorf("%w: server %d is not a member", ErrInvalidConfig, id)
+}
+
 // watchLeader is a goroutine: it tells the server who leads.
 func (n *Node) watchLeader() {
 	defer n.workers.Done()

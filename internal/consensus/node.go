@@ -34,10 +34,12 @@ type Node struct {
 	batcher   *batcher
 	log       *logStore
 	stable    *stableStore
-	snapshots *snapshotStore
+	snapshots snapshotKeeper
 	disk      *disk
 	trigger   *snapshotTrigger
 	locks     dirLocks
+	// holdsMemory says that Config.Memory is this node's; Open and Close only.
+	holdsMemory bool
 
 	opened  chan struct{} // closed when Open returns; raft is set by then, or never will be
 	stop    chan struct{} // closed first: no new work, waits end
@@ -210,6 +212,9 @@ func (n *Node) closeFiles() error {
 		errs = append(errs, n.stable.close())
 	}
 	n.locks.close()
+	if n.holdsMemory {
+		n.cfg.Memory.giveBack()
+	}
 	return errors.Join(errs...)
 }
 

@@ -44,7 +44,7 @@ func Open(cfg Config, sm StateMachine, events Events) (_ *Node, err error) {
 			_ = n.closeFiles()
 		}
 	}()
-	if n.locks, err = cfg.layout().lock(); err != nil {
+	if err := n.lockData(); err != nil {
 		return nil, err
 	}
 	if err := n.openFiles(); err != nil {
@@ -54,6 +54,17 @@ func Open(cfg Config, sm StateMachine, events Events) (_ *Node, err error) {
 		return nil, err
 	}
 	return n, nil
+}
+
+// lockData makes this node the only user of its data.
+func (n *Node) lockData() (err error) {
+	if n.cfg.Memory == nil {
+		n.locks, err = n.cfg.layout().lock()
+		return err
+	}
+	err = n.cfg.Memory.take()
+	n.holdsMemory = err == nil
+	return err
 }
 
 // newNode makes a node that holds nothing yet.
@@ -82,13 +93,9 @@ func (n *Node) openFiles() error {
 	if err := n.openIdentity(l); err != nil {
 		return err
 	}
-	snapshots, err := openSnapshots(l.snapshots(), n.cfg.SnapRetainCount, n.cfg.SnapSyncBytes, n.logger, n.cfg.Now)
-	if err != nil {
+	if err := n.openSnapshots(l); err != nil {
 		return err
 	}
-	snapshots.saved, snapshots.stop = n.snapshotSaved, n.stop
-	snapshots.observe = &n.cfg.Observe
-	n.snapshots = snapshots
 	m, err := n.openMark(l)
 	if err != nil {
 		return err
@@ -102,7 +109,7 @@ func (n *Node) openFiles() error {
 	}
 	n.log = &logStore{
 		logger: n.logger, open: opener, cache: newLogCache(n.cfg.LogCacheBytes), mark: m,
-		keepFrom: snapshots.keepFrom, covered: snapshots.newestIndex, grown: n.notes.grown, disk: n.disk,
+		keepFrom: n.snapshots.keepFrom, covered: n.snapshots.newestIndex, grown: n.notes.grown, disk: n.disk,
 		observe:  &n.cfg.Observe,
 		interval: n.cfg.DiskProbeInterval, fs: n.cfg.FS, probeDir: l.logRoot, eng: eng,
 	}
@@ -113,9 +120,26 @@ func (n *Node) openFiles() error {
 	return eng.confirm()
 }
 
+func (n *Node) openSnapshots(l layout) error {
+	if n.cfg.Memory != nil {
+		n.snapshots = n.cfg.Memory.snapshots
+		return nil
+	}
+	s, err := openSnapshots(l.snapshots(), n.cfg.SnapRetainCount, n.cfg.SnapSyncBytes, n.logger, n.cfg.Now)
+	if err != nil {
+		return err
+	}
+	s.saved, s.stop, s.observe = n.snapshotSaved, n.stop, &n.cfg.Observe
+	n.snapshots = s
+	return nil
+}
+
 // openIdentity opens the stable store, creating it in an empty directory, and
 // compares it with the configuration.
 func (n *Node) openIdentity(l layout) error {
+	if n.cfg.Memory != nil {
+		return n.openMemoryIdentity()
+	}
 	other := LogStoreBolt
 	if n.cfg.LogStore == LogStoreBolt {
 		other = LogStoreWAL
@@ -194,6 +218,9 @@ func (n *Node) clearUnformed(l layout) error {
 }
 
 func (n *Node) openMark(l layout) (*mark, error) {
+	if n.cfg.Memory != nil {
+		return n.cfg.Memory.mark(!n.id.Formed)
+	}
 	if !n.id.Formed {
 		return createMark(n.cfg.FS, l.root, markName)
 	}

@@ -91,7 +91,8 @@ func readMessage(r io.Reader, v any) error {
 // welcome within the timeout.
 func (n *Node) greet(kind, to, address string, timeout time.Duration) (net.Conn, welcome, error) {
 	var w welcome
-	conn, err := net.DialTimeout("tcp", address, timeout)
+	number, _ := splitRaftID(to)
+	conn, err := n.cfg.PeerDial(Peer{ID: number, Address: address}, timeout)
 	if err != nil {
 		return nil, w, err
 	}

@@ -28,9 +28,12 @@ type peerPort struct {
 }
 
 func (n *Node) openPeerPort() (*peerPort, error) {
-	l, err := net.Listen("tcp", n.cfg.PeerListen)
-	if err != nil {
-		return nil, err
+	l := n.cfg.PeerListener
+	if l == nil {
+		var err error
+		if l, err = net.Listen("tcp", n.cfg.PeerListen); err != nil {
+			return nil, err
+		}
 	}
 	p := &peerPort{node: n, listener: l, raft: make(chan net.Conn), closed: make(chan struct{}),
 		conns: map[net.Conn]struct{}{}}

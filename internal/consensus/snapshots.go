@@ -61,6 +61,20 @@ func (m *snapshotMeta) raft() *raft.SnapshotMeta {
 	}
 }
 
+// snapshotKeeper is Raft's snapshot store with what the rest of the room asks
+// of it.
+type snapshotKeeper interface {
+	raft.SnapshotStore
+	bounds() (oldest, newest uint64)
+	keepFrom() (uint64, bool)
+	newestIndex() uint64
+	dropBefore(index uint64)
+	setAside(cause error)
+	allSetAside() bool
+}
+
+var _ snapshotKeeper = (*snapshotStore)(nil)
+
 // snapshotStore is Raft's snapshot store. The library's FileSnapshotStore is
 // refused: it syncs only at the end, leaves its meta file unchecked, and counts
 // a broken snapshot among those it keeps.

@@ -54,6 +54,13 @@ var stableKey = []byte("zooraft")
 // errKeyNotFound has the text that Raft compares with.
 var errKeyNotFound = errors.New("not found")
 
+// stableFile is what the stable store keeps its one record in.
+type stableFile interface {
+	Set(key, value []byte) error
+	Get(key []byte) ([]byte, error)
+	Close() error
+}
+
 // stableStore is Raft's stable store and the identity, in raft-boltdb.
 type stableStore struct {
 	path string
@@ -63,8 +70,8 @@ type stableStore struct {
 	patient atomic.Bool
 
 	mu  sync.Mutex
-	db  *raftboltdb.BoltStore // guarded by mu
-	rec identity              // guarded by mu; what is on disk
+	db  stableFile // guarded by mu; nil when closed
+	rec identity   // guarded by mu; what is on disk
 }
 
 // stableOptions rebuild the free list at each start: the stored one has no
@@ -123,7 +130,7 @@ func (s *stableStore) openLocked() error {
 	return nil
 }
 
-func readIdentity(db *raftboltdb.BoltStore) (rec identity, err error) {
+func readIdentity(db stableFile) (rec identity, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("%w: %v", ErrCorrupt, r)
