@@ -120,7 +120,7 @@ func (l *LogReader) next() (LogRecord, error) {
 	if err != nil {
 		return LogRecord{}, l.readError("a record's end", err)
 	}
-	if end == 0 && l.padding() == io.EOF {
+	if end == 0 && errors.Is(l.padding(), io.EOF) {
 		// The space was taken in advance and the record never filled it.
 		return LogRecord{}, l.readError("a record", io.ErrUnexpectedEOF)
 	}

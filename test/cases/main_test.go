@@ -47,6 +47,7 @@ type process struct {
 func (p *process) Helper()                     {}
 func (p *process) Name() string                { return "test/cases" }
 func (p *process) Fatalf(f string, arg ...any) { panic(fmt.Sprintf(f, arg...)) }
+func (p *process) Errorf(f string, arg ...any) { panic(fmt.Sprintf(f, arg...)) }
 func (p *process) Skip(arg ...any)             { panic(fmt.Sprint(arg...)) }
 func (p *process) Logf(f string, arg ...any)   { fmt.Printf(f+"\n", arg...) }
 

@@ -186,7 +186,12 @@ func (s *Server) spawn(tb testing.TB) {
 	}
 	s.run = r
 	if first {
-		s.tb.Cleanup(func() { s.Kill(s.tb) })
+		s.tb.Cleanup(func() {
+			s.Kill(s.tb)
+			if log := s.Log(); strings.Contains(log, "WARNING: DATA RACE") {
+				s.tb.Errorf("peer: the race detector found a race:\n%s", tail(log, 16000))
+			}
+		})
 	}
 }
 

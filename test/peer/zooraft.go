@@ -55,6 +55,10 @@ func ZooraftBinary(tb testing.TB, race bool) string {
 // every zooraft whose test does not: the whole suite runs once with each.
 const LogStoreVariable = "ZOORAFT_TEST_LOG_STORE"
 
+// RaceVariable names the environment variable that, when set to "true", makes
+// every zooraft one with the race detector.
+const RaceVariable = "ZOORAFT_TEST_RACE"
+
 // LogStore is the log store of a zooraft whose test does not pick one: "wal" or
 // "bolt".
 func LogStore() string {
@@ -68,7 +72,7 @@ func LogStore() string {
 // returns when it serves, unless opts.NoWait is set.
 func StartZooraft(tb testing.TB, opts Options) *Server {
 	tb.Helper()
-	bin := ZooraftBinary(tb, opts.Race)
+	bin := ZooraftBinary(tb, opts.Race || os.Getenv(RaceVariable) == "true")
 	if _, chosen := opts.Config["raftLogStore"]; !chosen {
 		config := map[string]string{"raftLogStore": LogStore()}
 		maps.Copy(config, opts.Config)

@@ -111,6 +111,11 @@ func parts() ([]part, error) {
 	for _, folder := range bothStores {
 		all = append(all, part{folder + "+bolt", func(r *result) { suite(r, folder, peer.LogStoreVariable+"=bolt") }})
 	}
+	all = append(all, part{"cases+race", func(r *result) {
+		if raceDetector(r) {
+			suite(r, "cases", peer.RaceVariable+"=true")
+		}
+	}})
 	return all, nil
 }
 
@@ -127,21 +132,27 @@ func suite(r *result, folder string, env ...string) {
 
 func hasTests(folder string) bool {
 	found := false
-	filepath.WalkDir(folder, func(path string, _ os.DirEntry, err error) error {
-		found = found || err == nil && strings.HasSuffix(path, "_test.go")
-		return nil
+	err := filepath.WalkDir(folder, func(path string, _ os.DirEntry, err error) error {
+		found = found || strings.HasSuffix(path, "_test.go")
+		return err
 	})
-	return found
+	return found && err == nil
 }
 
-// rooms tests everything that ships, under the race detector. That needs a C
-// compiler; without one the tests run without it.
+// raceDetector tells whether the race detector works: it needs a C compiler.
+func raceDetector(r *result) bool {
+	_, err := exec.LookPath("gcc")
+	if err != nil {
+		r.skip("%sthe race detector: gcc", toolchain.SkipPrefix)
+	}
+	return err == nil
+}
+
+// rooms tests everything that ships, under the race detector where that works.
 func rooms(r *result) {
 	args := []string{"-timeout=20m"}
-	if _, err := exec.LookPath("gcc"); err == nil {
+	if raceDetector(r) {
 		args = append(args, "-race")
-	} else {
-		r.skip("%sthe race detector: gcc", toolchain.SkipPrefix)
 	}
 	out, err := exec.Command("go", "list", "./...").Output()
 	if err != nil {
