@@ -80,7 +80,6 @@ func (n *Node) takeNotes() {
 		n.network.inject(&raft.AppendEntriesRequest{
 			RPCHeader:         raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(leader.ID), Addr: []byte(leader.Address)},
 			Term:              term,
-			Leader:            []byte(leader.Address),
 			PrevLogEntry:      index,
 			PrevLogTerm:       term,
 			LeaderCommitIndex: index,

@@ -104,7 +104,8 @@ func FuzzReadFrame(f *testing.F) {
 	})
 }
 
-// FuzzText decodes any bytes as text: the result is valid and stays as it is.
+// FuzzText decodes any bytes as text: the result is valid and stays as it is,
+// and a path has a parent that is one.
 func FuzzText(f *testing.F) {
 	f.Add([]byte("/a\xed\xa0\x80b\xf0\x9f"))
 	f.Fuzz(func(t *testing.T, in []byte) {
@@ -112,7 +113,9 @@ func FuzzText(f *testing.F) {
 		if again := DecodeText([]byte(s)); again != s || s == NullString || len(s) > 3*len(in) {
 			t.Fatalf("%x became %q and then %q", in, s, again)
 		}
-		ValidPath(s)
-		SplitPath(s)
+		parent, name, ok := SplitPath(s)
+		if ValidPath(s) && s != PathRoot && (!ok || name == "" || !ValidPath(parent)) {
+			t.Fatalf("%q was split into %q and %q, %v", s, parent, name, ok)
+		}
 	})
 }

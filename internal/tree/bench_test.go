@@ -127,12 +127,13 @@ func BenchmarkMapOfPaths(b *testing.B) {
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	nodes := map[string]*flat{}
+	world := &aclSet{}
 	for d := range 1000 {
-		nodes[fmt.Sprintf("/app/d%03d", d)] = &flat{children: map[string]struct{}{}}
+		nodes[fmt.Sprintf("/app/d%03d", d)] = &flat{acl: world, children: map[string]struct{}{}}
 	}
 	for i := range benchNodes {
 		path := benchPath(i)
-		nodes[path] = &flat{data: slices.Clone(benchData)}
+		nodes[path] = &flat{data: slices.Clone(benchData), acl: world, stat: proto.StatPersisted{Czxid: proto.Zxid(i)}}
 		nodes[path[:9]].children[path[10:]] = struct{}{}
 	}
 	runtime.GC()
