@@ -49,7 +49,7 @@ type conn struct {
 func newConn(s *Server, id uint64, nc net.Conn, remote netip.AddrPort) *conn {
 	c := &conn{server: s, id: id, net: nc, remote: remote, since: s.clock.Wall(),
 		answered: make(chan handshakeResult, 1)}
-	c.out.init(nc, s.outboxMaxBytes)
+	c.out.init(nc, s.outboxMaxBytes, &s.outboxes)
 	c.queue.init()
 	c.stats.lastOp = unasked
 	c.reader.init(nc, s.config.Limits.MaxFrame)
@@ -128,7 +128,7 @@ func (c *conn) readLoop() {
 		c.heard.Store(int64(now))
 		if !c.handle(frame, now) {
 			// The reply that ends the connection may wait its turn.
-			c.queue.waitWhile(func(int, int) bool { return true })
+			c.queue.waitEmpty()
 			return
 		}
 		if !more || c.out.waiting() > outboxSoftBytes {
@@ -152,7 +152,9 @@ func (c *conn) readFailed(err error) {
 	case errors.Is(err, proto.ErrFrameLength):
 		c.close(reasonFrameLength, err.Error()+" (jute.maxbuffer)")
 	case errors.As(err, &timeout) && timeout.Timeout():
-		c.server.metrics.sessionlessExpired.Inc()
+		if !c.Gone() { // else the time that its last reply was given is over
+			c.server.metrics.sessionlessExpired.Inc()
+		}
 		c.close(reasonSessionless, "")
 	case errors.Is(err, io.EOF):
 		c.clientGone("")

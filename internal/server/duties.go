@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/zooraft/zooraft/internal/proto"
+	"github.com/zooraft/zooraft/internal/session"
 	"github.com/zooraft/zooraft/internal/state"
 	"github.com/zooraft/zooraft/internal/tree"
 )
@@ -73,22 +74,43 @@ func (d *duties) expire(quit chan struct{}) {
 			continue
 		}
 		s.collectHeard()
-		for _, due := range s.tracker.Due(s.clock.Monotonic()) {
-			s.logger.Info("proposing to close a session whose time is up", "session", due.ID.String())
-			d.propose(proto.Txn{
-				TxnHeader: proto.TxnHeader{Session: due.ID, Type: proto.OpExpireSession},
-				Body:      state.ExpireBody(due.Generation),
-			})
-		}
+		d.closeDue(s.tracker.Due(s.clock.Monotonic()))
 	}
 }
 
-// collectHeard tells the tracker when each connection was last heard.
-func (s *Server) collectHeard() {
-	for _, c := range s.conns.all() {
-		if id := c.SessionID(); id != 0 && !c.Gone() {
-			s.tracker.Touch(id, time.Duration(c.heard.Load()))
+// dueNamedMax is how many due sessions of one tick are named in the log: 8.
+const dueNamedMax = 8
+
+// closeDue proposes to close the sessions whose time is up.
+func (d *duties) closeDue(due []session.Due) {
+	for i, one := range due {
+		if i < dueNamedMax {
+			d.server.logger.Info("proposing to close a session whose time is up", "session", one.ID.String())
 		}
+		d.propose(proto.Txn{
+			TxnHeader: proto.TxnHeader{Session: one.ID, Type: proto.OpExpireSession},
+			Body:      state.ExpireBody(one.Generation),
+		})
+	}
+	if more := len(due) - dueNamedMax; more > 0 {
+		d.server.logger.Info("proposing to close more sessions whose time is up", "sessions", more)
+	}
+}
+
+// collectHeard tells the tracker when each connection was last heard. One with
+// requests in work may be held back from reading, and its pings wait in the
+// socket: it is not silent, the server is slow.
+func (s *Server) collectHeard() {
+	now := s.clock.Monotonic()
+	for _, c := range s.conns.all() {
+		id, heard := c.SessionID(), time.Duration(c.heard.Load())
+		if id == 0 || c.Gone() {
+			continue
+		}
+		if c.queue.length() > 0 {
+			heard = now
+		}
+		s.tracker.Touch(id, heard)
 	}
 }
 

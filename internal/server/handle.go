@@ -79,9 +79,25 @@ func (c *conn) uncount(p *pending) {
 	c.server.requestThrottle.release(p.size)
 }
 
+// costly tells whether a read may take long, whatever its size. It is never
+// left to the goroutine that applies, for which all writes wait: the read loop
+// waits for the connection's earlier requests instead.
+func costly(op proto.OpCode) bool {
+	switch op {
+	case proto.OpGetChildren, proto.OpGetChildren2, proto.OpGetAllChildrenNumber, proto.OpGetEphemerals,
+		proto.OpMultiRead, proto.OpSetWatches, proto.OpSetWatches2:
+		return true
+	}
+	return false
+}
+
 // read answers a request that needs no log, now or in its turn.
 func (c *conn) read(h proto.RequestHeader, body []byte, now time.Duration) {
 	ids := *c.identities.Load()
+	if costly(h.Type) && c.queue.length() > 0 {
+		c.out.flush()
+		c.queue.waitEmpty()
+	}
 	if c.queue.behind(func() pending {
 		p := pending{header: h, received: now, size: len(body) + headerBytes, body: bytes.Clone(body), identities: ids}
 		c.count(&p)
@@ -89,7 +105,8 @@ func (c *conn) read(h proto.RequestHeader, body []byte, now time.Duration) {
 	}) {
 		return
 	}
-	r := state.ReadRequest{Header: h, Body: body, Identities: ids, SkipACL: c.server.config.Security.SkipACL}
+	r := state.ReadRequest{Header: h, Body: body, Identities: ids, SkipACL: c.server.config.Security.SkipACL,
+		MultiReadMaxBytes: c.server.multiReadMaxBytes}
 	var reply proto.ReplyHeader
 	reply, c.scratch = c.server.state.Read(c, &r, c.scratch)
 	if cap(c.scratch) > outboxKeepBytes {
@@ -180,8 +197,26 @@ func (c *conn) handleAuth(h proto.RequestHeader, body []byte, now time.Duration)
 			header: proto.ReplyHeader{Xid: h.Xid, Err: proto.ErrAuthFailed}, final: reasonAuthFailed})
 	}
 	all := auth.Add(*c.identities.Load(), ids...)
+	if identityBytes(all) > identitiesMaxBytes {
+		c.server.metrics.authFailed.Add(1)
+		return c.answerLocally(h, now, localReply{
+			header: proto.ReplyHeader{Xid: h.Xid, Err: proto.ErrAuthFailed}, final: reasonTooManyIdentities})
+	}
 	c.identities.Store(&all)
 	return c.answerLocally(h, now, localReply{header: proto.ReplyHeader{Xid: h.Xid}})
+}
+
+// identitiesMaxBytes bounds the identities of one connection, as they are
+// written: 16 KiB, a few hundred digests. Each write carries them all through
+// the log, and each check of an ACL compares them all.
+const identitiesMaxBytes = 16 << 10
+
+func identityBytes(ids []proto.ID) int {
+	n := 0
+	for _, id := range ids {
+		n += len(id.Scheme) + len(id.ID) + 8 // and two lengths
+	}
+	return n
 }
 
 // handleSASL answers as a server without SASL does: with a null token. The
@@ -268,11 +303,9 @@ func (c *conn) replied(h proto.RequestHeader, reply proto.ReplyHeader, received 
 // globalOutstandingLimit and this connection has some of them.
 func (c *conn) holdBack() {
 	limit := int64(c.server.config.Limits.GlobalOutstanding)
-	if c.server.outstanding.Load() <= limit && c.queue.length() < queueMaxRequests {
+	if c.server.outstanding.Load() <= limit && !c.queue.overfull() {
 		return
 	}
 	c.out.flush()
-	c.queue.waitWhile(func(requests, bytes int) bool {
-		return requests >= queueMaxRequests || bytes >= queueMaxBytes || c.server.outstanding.Load() > limit
-	})
+	c.queue.waitWhile(func() bool { return c.queue.over() || c.server.outstanding.Load() > limit })
 }

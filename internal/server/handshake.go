@@ -79,6 +79,9 @@ func (c *conn) proposeSession(req *proto.ConnectRequest, timeoutMillis int32) bo
 		_, _ = rand.Read(body.Password) // never fails, as its documentation says
 	} else {
 		c.server.metrics.revalidated.Inc()
+		if len(body.Password) > proto.PasswordLen {
+			body.Password = nil // it is no password; the log need not hold it
+		}
 	}
 	t.Body = body.Append(nil)
 	return c.server.node.Propose(c.id, t.Append(nil)) == nil

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"net/netip"
 	"strconv"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/zooraft/zooraft/internal/config"
@@ -18,10 +20,31 @@ type registry struct {
 	mu     sync.RWMutex // below the state lock
 	byID   map[uint64]*conn
 	byHost map[netip.Addr]int
+
+	filesMax int // most connections that leave files for everything else
 }
 
-func newRegistry() *registry {
-	return &registry{byID: map[uint64]*conn{}, byHost: map[netip.Addr]int{}}
+func newRegistry(filesMax int) *registry {
+	return &registry{byID: map[uint64]*conn{}, byHost: map[netip.Addr]int{}, filesMax: filesMax}
+}
+
+// filesReserved is how many open files clients leave for the log, snapshots,
+// peers and the admin channel: 64. Connections without a limit would else take
+// the last ones, and a server that cannot open its next log segment ends.
+const filesReserved = 64
+
+// connectionsFor is how many connections go with a limit on open files.
+func connectionsFor(files uint64) int {
+	return int(min(files-min(filesReserved, files/2), math.MaxInt32))
+}
+
+// openFilesMax is this process's limit on open files.
+func openFilesMax() uint64 {
+	var limit syscall.Rlimit
+	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil {
+		return math.MaxInt32
+	}
+	return uint64(limit.Cur)
 }
 
 func (r *registry) get(id uint64) *conn {
@@ -51,7 +74,7 @@ func (r *registry) add(c *conn, l *config.Listen) (refused reason) {
 	host := c.remote.Addr()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if l.MaxConnections > 0 && len(r.byID) >= l.MaxConnections {
+	if l.MaxConnections > 0 && len(r.byID) >= l.MaxConnections || len(r.byID) >= r.filesMax {
 		return reasonTooMany
 	}
 	if l.MaxConnectionsPerHost > 0 && r.byHost[host] >= l.MaxConnectionsPerHost {
@@ -98,13 +121,17 @@ const acceptPause = 50 * time.Millisecond
 // accept is the accept loop.
 func (s *Server) accept() {
 	defer s.running.Done()
+	var warned time.Duration // when a failure was logged
 	for {
 		nc, err := s.listener.Accept()
 		if err != nil {
 			if errors.Is(err, net.ErrClosed) {
 				return
 			}
-			s.logger.Warn("accepting a connection failed", "error", err)
+			if now := s.clock.Monotonic(); warned == 0 || now-warned >= burst {
+				s.logger.Warn("accepting a connection failed", "error", err)
+				warned = now
+			}
 			if !s.pause(acceptPause) {
 				return
 			}

@@ -3,6 +3,7 @@ package server
 import (
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -27,38 +28,61 @@ const (
 // write. An idle connection has neither goroutine nor buffer here.
 type outbox struct {
 	conn     net.Conn
-	maxBytes int // most that may wait; above it the connection is closed
+	maxBytes int       // most that may wait; above it the connection is closed
+	all      *outboxes // what all outboxes hold
 
 	mu      sync.Mutex // below the state lock
 	changed sync.Cond  // on mu: writing ended
 	pending []byte
+	flying  int    // bytes that a goroutine is writing
 	spare   []byte // the buffer written last, for reuse
 	writing bool   // a goroutine is in conn.Write
 	final   bool   // close the socket once pending is empty; takes nothing more
+	full    bool   // has refused a frame; takes nothing more
 	closed  bool   // the socket is closed
 }
 
-func (o *outbox) init(conn net.Conn, maxBytes int) {
-	o.conn, o.maxBytes = conn, maxBytes
+// outboxes bounds what waits in all outboxes of a server together. When it is
+// too much, those that have most of it, more than outboxSoftBytes, are full.
+type outboxes struct {
+	maxBytes int64
+	bytes    atomic.Int64
+}
+
+func (o *outbox) init(conn net.Conn, maxBytes int, all *outboxes) {
+	o.conn, o.maxBytes, o.all = conn, maxBytes, all
 	o.changed.L = &o.mu
 }
 
-// push appends a frame. It returns false if that would exceed the limit; then
-// nothing is appended, and the caller must close the connection.
+// push appends a frame. It returns false if that would exceed a limit; then
+// nothing is appended, what waits is let go, and the caller must close the
+// connection. It does so once: the frames that come until then are dropped, for
+// one command can bring a hundred thousand.
 func (o *outbox) push(frame []byte) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.final || o.closed {
+	if o.final || o.closed || o.full {
 		return true
 	}
-	if len(o.pending) > 0 && len(o.pending)+len(frame) > o.maxBytes {
+	waits := len(o.pending) + o.flying + len(frame)
+	if len(o.pending) > 0 && (waits > o.maxBytes ||
+		waits > outboxSoftBytes && o.all.bytes.Load()+int64(len(frame)) > o.all.maxBytes) {
+		o.full = true
+		o.drop()
 		return false
 	}
+	o.all.bytes.Add(int64(len(frame)))
 	if o.pending == nil {
 		o.pending, o.spare = o.spare[:0], nil
 	}
 	o.pending = append(o.pending, frame...)
 	return true
+}
+
+// drop lets go what is pending. It requires mu.
+func (o *outbox) drop() {
+	o.all.bytes.Add(-int64(len(o.pending)))
+	o.pending = nil
 }
 
 // finish makes what is in the outbox the last that is written; the socket is
@@ -101,10 +125,12 @@ func (o *outbox) drain() {
 	o.mu.Lock()
 	for len(o.pending) > 0 && !o.closed {
 		buf := o.pending
-		o.pending = nil
+		o.pending, o.flying = nil, len(buf)
 		o.mu.Unlock()
 		_, err := o.conn.Write(buf)
 		o.mu.Lock()
+		o.flying = 0
+		o.all.bytes.Add(-int64(len(buf)))
 		if err != nil {
 			o.shut()
 			break
@@ -143,7 +169,7 @@ func (o *outbox) shut() {
 		return
 	}
 	o.closed = true
-	o.pending = nil
+	o.drop()
 	if t, ok := o.conn.(interface{ CloseWrite() error }); ok {
 		_ = t.CloseWrite() // the peer may be gone already
 	}

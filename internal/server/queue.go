@@ -12,6 +12,10 @@ const (
 	// its queue before its requests are no longer read: 10,000 and 64 MiB.
 	queueMaxRequests = 10000
 	queueMaxBytes    = 64 << 20
+	// queueMaxReads bounds how many of them may be reads that wait behind
+	// writes: 128. The goroutine that applies answers those, at once and for
+	// everybody's account, into an outbox that cannot hold it back.
+	queueMaxReads = 128
 )
 
 // pending is a request that has no reply yet: a write that has been proposed,
@@ -44,6 +48,7 @@ type requestQueue struct {
 	items   []pending
 	head    int
 	bytes   int
+	reads   int
 	closed  bool
 }
 
@@ -74,6 +79,7 @@ func (q *requestQueue) behind(p func() pending) bool {
 	item := p()
 	q.items = append(q.items, item)
 	q.bytes += item.size
+	q.reads++
 	return true
 }
 
@@ -112,6 +118,9 @@ func (q *requestQueue) pop() (p pending, popped, readsWait bool) {
 	}
 	p = q.items[q.head]
 	q.bytes -= p.size
+	if !p.write {
+		q.reads--
+	}
 	q.items[q.head] = pending{}
 	q.head++
 	switch {
@@ -136,15 +145,30 @@ func (q *requestQueue) length() int {
 	return len(q.items) - q.head
 }
 
-// waitWhile blocks the read loop while the queue is not empty and hold says
-// so; hold is asked again whenever the queue has become shorter.
-func (q *requestQueue) waitWhile(hold func(requests, bytes int) bool) {
+// overfull tells whether the read loop must not read on.
+func (q *requestQueue) overfull() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for !q.closed && q.head < len(q.items) && hold(len(q.items)-q.head, q.bytes) {
+	return q.over()
+}
+
+// over requires mu.
+func (q *requestQueue) over() bool {
+	return len(q.items)-q.head >= queueMaxRequests || q.bytes >= queueMaxBytes || q.reads >= queueMaxReads
+}
+
+// waitWhile blocks the read loop while the queue is not empty and hold says
+// so; hold is asked again whenever the queue has become shorter.
+func (q *requestQueue) waitWhile(hold func() bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for !q.closed && q.head < len(q.items) && hold() {
 		q.shorter.Wait()
 	}
 }
+
+// waitEmpty blocks the read loop until the queue is empty.
+func (q *requestQueue) waitEmpty() { q.waitWhile(func() bool { return true }) }
 
 // close drops all requests and returns them. Reads that wait must not run any
 // more: a watch that they set would never be forgotten.
@@ -152,7 +176,7 @@ func (q *requestQueue) close() []pending {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	dropped := q.items[q.head:]
-	q.closed, q.items, q.head, q.bytes = true, nil, 0, 0
+	q.closed, q.items, q.head, q.bytes, q.reads = true, nil, 0, 0, 0
 	q.shorter.Broadcast()
 	return dropped
 }

@@ -16,29 +16,30 @@ type reason string
 
 // The reasons.
 const (
-	reasonClientGone       reason = "client_gone"         // the client closed or reset it
-	reasonSessionClosed    reason = "session_closed"      // the client closed its session
-	reasonSessionExpired   reason = "session_expired"     // its session expired
-	reasonSessionMoved     reason = "session_moved"       // another connection took the session over
-	reasonSessionUnknown   reason = "session_unknown"     // it asked for a session that is over, or with a wrong password
-	reasonZxidAhead        reason = "zxid_ahead"          // the client has seen more than this server
-	reasonNotServing       reason = "not_serving"         // no client is served now
-	reasonStopping         reason = "server_stopping"     // the server stops
-	reasonStateReset       reason = "state_reset"         // the whole state was replaced
-	reasonFateUnknown      reason = "write_fate_unknown"  // a write of it may or may not have taken effect
-	reasonTooManyFromHost  reason = "too_many_from_host"  // maxClientCnxns
-	reasonTooMany          reason = "too_many"            // maxCnxns
-	reasonConnectThrottle  reason = "connect_throttled"   // connection_throttle_*
-	reasonStaleRequest     reason = "stale_request"       // request_throttle_*
-	reasonLargeRequests    reason = "large_requests"      // largeRequestMaxBytes
-	reasonFrameLength      reason = "frame_length"        // jute.maxbuffer
-	reasonBadFrame         reason = "bad_frame"           // no connect request, no request header, or an auth packet that cannot be read
-	reasonUnknownOperation reason = "unknown_operation"   // an op code that is none, or not for clients
-	reasonAuthFailed       reason = "auth_failed"         // credentials refused
-	reasonSessionless      reason = "sessionless_timeout" // no session in time
-	reasonOutboxFull       reason = "outbox_full"         // it does not read what it asked for
-	reasonWord             reason = "four_letter_word"    // a word has been answered
-	reasonDiskFull         reason = "disk_full"           // no session can be made for want of disk
+	reasonClientGone        reason = "client_gone"         // the client closed or reset it
+	reasonSessionClosed     reason = "session_closed"      // the client closed its session
+	reasonSessionExpired    reason = "session_expired"     // its session expired
+	reasonSessionMoved      reason = "session_moved"       // another connection took the session over
+	reasonSessionUnknown    reason = "session_unknown"     // it asked for a session that is over, or with a wrong password
+	reasonZxidAhead         reason = "zxid_ahead"          // the client has seen more than this server
+	reasonNotServing        reason = "not_serving"         // no client is served now
+	reasonStopping          reason = "server_stopping"     // the server stops
+	reasonStateReset        reason = "state_reset"         // the whole state was replaced
+	reasonFateUnknown       reason = "write_fate_unknown"  // a write of it may or may not have taken effect
+	reasonTooManyFromHost   reason = "too_many_from_host"  // maxClientCnxns
+	reasonTooMany           reason = "too_many"            // maxCnxns
+	reasonConnectThrottle   reason = "connect_throttled"   // connection_throttle_*
+	reasonStaleRequest      reason = "stale_request"       // request_throttle_*
+	reasonLargeRequests     reason = "large_requests"      // largeRequestMaxBytes
+	reasonFrameLength       reason = "frame_length"        // jute.maxbuffer
+	reasonBadFrame          reason = "bad_frame"           // no connect request, no request header, or an auth packet that cannot be read
+	reasonUnknownOperation  reason = "unknown_operation"   // an op code that is none, or not for clients
+	reasonAuthFailed        reason = "auth_failed"         // credentials refused
+	reasonTooManyIdentities reason = "too_many_identities" // auth packets without end
+	reasonSessionless       reason = "sessionless_timeout" // no session in time
+	reasonOutboxFull        reason = "outbox_full"         // it does not read what it asked for
+	reasonWord              reason = "four_letter_word"    // a word has been answered
+	reasonDiskFull          reason = "disk_full"           // no session can be made for want of disk
 )
 
 // burst is the time within which a reason is logged once.

@@ -43,10 +43,18 @@ type Options struct {
 	// before its connection is closed. Default 256 MiB, and at least room for
 	// four largest replies.
 	OutboxMaxBytes int
+	// OutboxesMaxBytes is how much may wait for all clients together before
+	// those that are furthest behind are closed. Default 1 GiB, and at least
+	// OutboxMaxBytes.
+	OutboxesMaxBytes int64
 }
 
-// defaultOutboxMaxBytes is the default of Options.OutboxMaxBytes.
-const defaultOutboxMaxBytes = 256 << 20
+const (
+	// defaultOutboxMaxBytes is the default of Options.OutboxMaxBytes.
+	defaultOutboxMaxBytes = 256 << 20
+	// defaultOutboxesMaxBytes is the default of Options.OutboxesMaxBytes.
+	defaultOutboxesMaxBytes = 1 << 30
+)
 
 // standaloneID is the server id of a server alone. Apache's standalone server
 // uses 1 in the session ids that it makes.
@@ -89,8 +97,11 @@ type Server struct {
 	conns          *registry
 	lastConn       atomic.Uint64
 	outboxMaxBytes int
-	lastSession    atomic.Int64
-	outstanding    atomic.Int64 // requests in work, of all connections
+	outboxes       outboxes
+	// multiReadMaxBytes is 64 MiB, and at least room for four largest nodes.
+	multiReadMaxBytes int
+	lastSession       atomic.Int64
+	outstanding       atomic.Int64 // requests in work, of all connections
 
 	serving  atomic.Bool    // the serving gate
 	opened   chan struct{}  // closed when Start has set node
@@ -168,6 +179,9 @@ func build(o Options) (*Server, error) {
 	if o.OutboxMaxBytes == 0 {
 		o.OutboxMaxBytes = defaultOutboxMaxBytes
 	}
+	if o.OutboxesMaxBytes == 0 {
+		o.OutboxesMaxBytes = defaultOutboxesMaxBytes
+	}
 	c := o.Config
 	authenticator, err := auth.New(auth.Config{
 		DigestEnabled: c.Security.DigestEnabled, DigestAlgorithm: c.Security.DigestAlgorithm,
@@ -179,8 +193,8 @@ func build(o Options) (*Server, error) {
 	s := &Server{
 		config: c, outboxMaxBytes: max(o.OutboxMaxBytes, 4*c.Limits.MaxFrame),
 		logger: o.Logger, clock: o.Clock, serverID: standaloneID, started: o.Clock.Wall(),
-		registry: metrics.NewRegistry(), auth: authenticator,
-		conns: newRegistry(), tracker: session.NewTracker(c.Session.TickTime),
+		registry: metrics.NewRegistry(), auth: authenticator, multiReadMaxBytes: max(64<<20, 4*c.Limits.MaxFrame),
+		conns: newRegistry(connectionsFor(openFilesMax())), tracker: session.NewTracker(c.Session.TickTime),
 		leaderClock:    &leaderClock{clock: o.Clock},
 		leadingChanged: make(chan struct{}, 1),
 		opened:         make(chan struct{}), ready: make(chan struct{}), stopped: make(chan struct{}),
@@ -193,6 +207,7 @@ func build(o Options) (*Server, error) {
 		s.gate.patience = s.patience()
 	}
 	s.leaderID.Store(-1)
+	s.outboxes.maxBytes = max(o.OutboxesMaxBytes, int64(s.outboxMaxBytes))
 	s.metrics = newServerMetrics(s.registry)
 	s.logMetrics = newLogMetrics(s.registry)
 	s.closings = newClosings(s.logger, s.clock.Monotonic, s.metrics.closed)

@@ -28,6 +28,10 @@ type ReadRequest struct {
 	Body       []byte
 	Identities []proto.ID // at the time of the request
 	SkipACL    bool       // this server's own switch: reads are answered locally
+	// MultiReadMaxBytes bounds the reply to a multiRead: the ops behind that
+	// many bytes fail. 0 is no bound. One frame can ask for the largest node
+	// fifty thousand times.
+	MultiReadMaxBytes int
 }
 
 // Read answers a request under the read lock: value, watch and the reply's
@@ -45,7 +49,7 @@ func (m *Machine) Read(a Asker, r *ReadRequest, scratch []byte) (proto.ReplyHead
 		return h, scratch
 	}
 	frame := proto.AppendReplyHeader(proto.BeginFrame(scratch[:0]), h)
-	q := query{m: m, a: a, r: tree.Reader{Identities: r.Identities, SkipACL: r.SkipACL}, d: *proto.NewDecoder(r.Body)}
+	q := query{m: m, a: a, maxBytes: r.MultiReadMaxBytes, r: tree.Reader{Identities: r.Identities, SkipACL: r.SkipACL}, d: *proto.NewDecoder(r.Body)}
 	frame, h.Err = q.answer(r.Header.Type, frame)
 	if h.Err != proto.ErrOK {
 		frame = proto.AppendReplyHeader(proto.BeginFrame(frame[:0]), h)
@@ -64,6 +68,7 @@ type query struct {
 	// behindErr is what a multiRead that fails as a whole sends behind its
 	// error, as ZooKeeper does: the results so far and the closing header.
 	behindErr []byte
+	maxBytes  int // see ReadRequest.MultiReadMaxBytes
 }
 
 // answer appends the reply's body, or returns the error code.
@@ -249,9 +254,12 @@ func (q *query) multiRead(dst []byte) ([]byte, proto.ErrCode) {
 		}
 		var code proto.ErrCode
 		dst = proto.AppendMultiHeader(dst, proto.MultiHeader{Type: op.Type})
-		if op.Type == proto.OpGetData {
+		switch {
+		case q.maxBytes > 0 && at-start > q.maxBytes:
+			code = proto.ErrMarshalling
+		case op.Type == proto.OpGetData:
 			dst, code = q.appendData(dst, op.Read)
-		} else {
+		default:
 			dst, code = q.appendChildren(dst, op.Read, false)
 		}
 		if code != proto.ErrOK {
