@@ -36,7 +36,8 @@ type Script struct {
 //	fence                       fence every connection
 //	drop C                      close the TCP connection, say nothing
 //	expire C [live]             drop (or stay silent) and wait until the session has expired
-//	await C close|event         read until the server closes, or an event comes
+//	await C close               read until the server closes
+//	await C deleted PATH        read until the event of this deletion comes
 //	mark M                      remember the last zxid as @M
 //	restart [kill]              end both servers, start them on their data
 //	word abcd                   run a four-letter word; only a close or an answer counts

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/zooraft/zooraft/internal/proto"
 	"github.com/zooraft/zooraft/test/peer"
@@ -284,6 +285,23 @@ func TestPlantedDifferencesAreFound(t *testing.T) {
 			changed.Items = items
 			if d := Compare(script, real[0], changed, Rows, nil); d != nil {
 				t.Errorf("found: %v", d)
+			}
+		})
+	}
+}
+
+// The real server agrees with itself on any mix of operations: what differs
+// between it and zooraft is no accident of the oracle.
+func TestTheRealServerAgreesWithItself(t *testing.T) {
+	first := uint64(time.Now().UnixNano() % 1e9)
+	for i, config := range configs {
+		t.Run(name(config), func(t *testing.T) {
+			t.Parallel()
+			pair := NewPair(t, config, "apache")
+			defer pair.Close()
+			script := Generate(first+uint64(i), 300, config)
+			if d, err := pair.Run(script, nil); d != nil || err != nil {
+				t.Errorf("%v %v", d, err)
 			}
 		})
 	}

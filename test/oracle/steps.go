@@ -54,7 +54,7 @@ func (r *runner) do(s Step) error {
 	case "drop":
 		r.forget(c)
 	case "await":
-		r.await(c, s.token(2))
+		r.await(c, s)
 	}
 	return nil
 }
@@ -251,18 +251,19 @@ func (r *runner) raw(c *conn, s Step) error {
 	return nil
 }
 
-// await reads until the server closes the connection or an event has come.
-func (r *runner) await(c *conn, what string) {
-	if what == "close" {
+// await reads until the server closes the connection, or until the event of a
+// node's deletion has come; what comes before it belongs to this step too.
+func (r *runner) await(c *conn, s Step) {
+	if s.token(2) == "close" {
 		r.awaitClose(c)
 		return
 	}
-	for {
-		n := len(r.out.Items)
-		if !r.receive(c, patience) {
-			return
-		}
-		if len(r.out.Items) > n && r.out.Items[n].Exch == "event" {
+	path := r.values.str(s.token(3))
+	for r.receive(c, patience) {
+		last := r.out.Items[len(r.out.Items)-1]
+		d := proto.NewDecoder(last.Frame)
+		d.ReplyHeader()
+		if e := d.WatcherEvent(); last.Exch == "event" && e.Type == proto.EventNodeDeleted && e.Path == path {
 			r.fence()
 			return
 		}
