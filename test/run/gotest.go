@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"encoding/json"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -63,7 +62,7 @@ func follow(r *result, out io.Reader) error {
 			if json.Unmarshal([]byte(line), &e) == nil && e.Action != "" {
 				t.add(e)
 			} else {
-				fmt.Print(line)
+				r.say(line)
 			}
 		}
 		if err == io.EOF {
@@ -80,7 +79,7 @@ func (t *tally) add(e event) {
 	folder := strings.TrimPrefix(strings.TrimPrefix(e.Package, module), "/")
 	switch e.Action {
 	case "build-output":
-		fmt.Print(e.Output)
+		t.r.say(e.Output)
 	case "output":
 		if t.output[key] == nil {
 			t.output[key] = &strings.Builder{}
@@ -99,7 +98,7 @@ func (t *tally) end(key [2]string, folder string, e event) {
 	}
 	if e.Test == "" {
 		if e.Action == "fail" {
-			fmt.Printf("%s", toolchain.Tail(text, 60)+"\n")
+			t.r.say(toolchain.Tail(text, 60) + "\n")
 			t.r.fail("package %s", folder)
 		}
 		return
@@ -110,7 +109,7 @@ func (t *tally) end(key [2]string, folder string, e event) {
 	case "pass":
 		t.r.passed++
 	case "fail":
-		fmt.Printf("%s", toolchain.Tail(text, 200)+"\n")
+		t.r.say(toolchain.Tail(text, 200) + "\n")
 		t.r.fail("%s", name)
 	case "skip":
 		reason := "no reason given"

@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -37,7 +38,11 @@ type result struct {
 	failures []string // one line each
 	skips    []string // what was skipped, and for want of what
 	tests    map[string]string
+	log      strings.Builder // what to print when the part is done
 }
+
+// say adds to what is printed when the part is done.
+func (r *result) say(text string) { r.log.WriteString(text) }
 
 func (r *result) fail(format string, args ...any) {
 	r.failures = append(r.failures, fmt.Sprintf(format, args...))
@@ -49,6 +54,7 @@ func (r *result) skip(format string, args ...any) {
 
 func main() {
 	only := flag.String("only", "", "comma-separated parts to run; empty runs all")
+	lanes := flag.Int("lanes", min(2, runtime.NumCPU()), "parts that run at the same time")
 	list := flag.Bool("list", false, "list the parts and exit")
 	flag.Parse()
 	if err := os.Chdir(toolchain.Root()); err != nil {
@@ -71,7 +77,7 @@ func main() {
 		}
 		return
 	}
-	os.Exit(runParts(chosen, len(chosen) == len(all), os.Getenv("CI") == "true"))
+	os.Exit(runParts(chosen, max(1, *lanes), len(chosen) == len(all), os.Getenv("CI") == "true"))
 }
 
 // choose picks parts by name.
@@ -95,8 +101,8 @@ func choose(all []part, only string) ([]part, error) {
 func parts() ([]part, error) {
 	all := []part{
 		{"vet", func(r *result) { command(r, "go", "vet", "./...") }},
-		{"staticcheck", staticcheck},
 		{"rooms", rooms},
+		{"staticcheck", staticcheck},
 	}
 	entries, err := os.ReadDir("test")
 	if err != nil {
@@ -116,7 +122,14 @@ func parts() ([]part, error) {
 			suite(r, "cases", peer.RaceVariable+"=true")
 		}
 	}})
+	// The longest ones first, or the last lane waits for them alone.
+	slices.SortStableFunc(all, func(a, b part) int { return rank(a) - rank(b) })
 	return all, nil
+}
+
+// rank orders the parts: vet before all, as nothing else works when it fails.
+func rank(p part) int {
+	return slices.Index([]string{"", "oracle+bolt", "oracle", "rooms", "clients", "vet"}, p.name) * -1
 }
 
 // bothStores are the suites that run a second time on the other log store.
@@ -188,7 +201,7 @@ func staticcheck(r *result) {
 func command(r *result, program string, args ...string) {
 	out, err := exec.Command(program, args...).CombinedOutput()
 	if err != nil {
-		fmt.Printf("%s", out)
+		r.say(string(out))
 		r.fail("%s %s: %v", filepath.Base(program), strings.Join(args, " "), err)
 		return
 	}

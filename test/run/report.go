@@ -6,38 +6,63 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/zooraft/zooraft/test/ledger"
 )
 
-// runParts runs the parts one after the other, prints the table, and returns
-// the exit code: 0 when nothing failed and, in CI, nothing was skipped.
-func runParts(chosen []part, whole, ci bool) int {
+// runParts runs the parts, so many at the same time as there are lanes, prints
+// the table, and returns the exit code: 0 when nothing failed and, in CI,
+// nothing was skipped. What a part has to say is printed when it is done.
+func runParts(chosen []part, lanes int, whole, ci bool) int {
 	results := make([]*result, len(chosen))
+	next := make(chan int)
+	var printing sync.Mutex // also guards results and tests
 	tests := map[string]string{}
-	for i, p := range chosen {
-		fmt.Printf("== %s\n", p.name)
-		r := &result{}
-		begun := time.Now()
-		p.run(r)
-		r.took = time.Since(begun)
-		results[i] = r
-		for name, how := range r.tests {
-			// A suite may run twice: what failed once has failed.
-			if tests[name] != "fail" {
-				tests[name] = how
+	var running sync.WaitGroup
+	for range min(lanes, len(chosen)) {
+		running.Go(func() {
+			for i := range next {
+				r := &result{}
+				fmt.Printf("== %s begins\n", chosen[i].name)
+				begun := time.Now()
+				chosen[i].run(r)
+				r.took = time.Since(begun)
+				printing.Lock()
+				results[i] = r
+				merge(tests, r.tests)
+				fmt.Print(r.log.String())
+				fmt.Printf("== %s: %d passed, %d failed, %d skipped in %s\n",
+					chosen[i].name, r.passed, len(r.failures), len(r.skips), seconds(r.took))
+				printing.Unlock()
 			}
-		}
-		fmt.Printf("== %s: %d passed, %d failed, %d skipped in %s\n", p.name, r.passed, len(r.failures), len(r.skips), seconds(r.took))
+		})
 	}
+	begun := time.Now()
+	for i := range chosen {
+		next <- i
+	}
+	close(next)
+	running.Wait()
+	took := time.Since(begun)
 	if whole {
 		r := &result{}
 		checkCases(r, tests)
 		chosen = append(slices.Clone(chosen), part{name: "cases.md"})
 		results = append(results, r)
 	}
-	return report(chosen, results, ci)
+	return report(chosen, results, took, ci)
+}
+
+// merge adds what a part's tests came to. A suite may run several times: what
+// failed once has failed.
+func merge(all, part map[string]string) {
+	for name, how := range part {
+		if all[name] != "fail" {
+			all[name] = how
+		}
+	}
 }
 
 // checkCases compares test/cases.md with what ran.
@@ -69,18 +94,16 @@ func checkCases(r *result, ran map[string]string) {
 	}
 }
 
-func report(chosen []part, results []*result, ci bool) int {
+func report(chosen []part, results []*result, took time.Duration, ci bool) int {
 	fmt.Printf("\n%-14s %9s %8s %8s %8s\n", "part", "time", "passed", "failed", "skipped")
-	var total time.Duration
 	failed, skipped := 0, 0
 	for i, p := range chosen {
 		r := results[i]
 		fmt.Printf("%-14s %9s %8d %8d %8d\n", p.name, seconds(r.took), r.passed, len(r.failures), len(r.skips))
-		total += r.took
 		failed += len(r.failures)
 		skipped += len(r.skips)
 	}
-	fmt.Printf("%-14s %9s\n", "all", seconds(total))
+	fmt.Printf("%-14s %9s\n", "all", seconds(took))
 	for i, p := range chosen {
 		for _, line := range results[i].failures {
 			fmt.Printf("FAILED   %s: %s\n", p.name, line)

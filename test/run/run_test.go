@@ -51,7 +51,7 @@ func TestTheExitCodeTellsFailuresAndInCISkips(t *testing.T) {
 		"a skip":          {[]part{skips, good}, false, 0},
 		"a skip under CI": {[]part{skips, good}, true, 1},
 	} {
-		if got := runParts(tc.parts, false, tc.ci); got != tc.want {
+		if got := runParts(tc.parts, 2, false, tc.ci); got != tc.want {
 			t.Errorf("%s: exit code %d, want %d", name, got, tc.want)
 		}
 	}
