@@ -65,11 +65,17 @@ func (n *Node) Status() Status {
 	reason, waiting := n.reason, n.waiting
 	s.FullSince = n.fullSince
 	n.mu.Unlock()
+	// A node that failed is stopped from then on, though its goroutines may
+	// take a while to end.
+	stopped := reason != nil
 	select {
 	case <-n.stop:
+		stopped = true
+	default:
+	}
+	if stopped {
 		s.Role = "stopped"
 		s.Leading = false
-	default:
 	}
 	switch {
 	case reason != nil:
