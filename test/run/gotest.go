@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 
 	"github.com/zooraft/zooraft/test/toolchain"
@@ -24,7 +25,14 @@ type tally struct {
 	// output holds what a package (test "") or a test has printed, until it is
 	// known whether anybody needs to read it.
 	output map[[2]string]*strings.Builder
+	// told holds what the tests of each talking package have printed.
+	told map[string]*strings.Builder
 }
+
+// talking are the packages whose passing tests print what a reader of the run
+// should see: seeds to replay, how often each difference was masked, what
+// became of other people's tests.
+var talking = []string{"test/oracle", "test/clients", "test/crash"}
 
 // goTest runs `go test -json` with env added to the environment and records
 // each test by "folder.Name".
@@ -44,13 +52,14 @@ func goTest(r *result, env []string, args ...string) {
 	if err := cmd.Wait(); err != nil && len(r.failures) == 0 {
 		r.fail("go test %s: %v", strings.Join(args, " "), err)
 	}
+	r.spent(cmd.ProcessState)
 	if readErr != nil {
 		r.fail("reading the output of go test: %v", readErr)
 	}
 }
 
 func follow(r *result, out io.Reader) error {
-	t := tally{r: r, output: map[[2]string]*strings.Builder{}}
+	t := tally{r: r, output: map[[2]string]*strings.Builder{}, told: map[string]*strings.Builder{}}
 	if r.tests == nil {
 		r.tests = map[string]string{}
 	}
@@ -85,9 +94,34 @@ func (t *tally) add(e event) {
 			t.output[key] = &strings.Builder{}
 		}
 		t.output[key].WriteString(e.Output)
+		t.listen(folder, e)
 	case "pass", "fail", "skip":
 		t.end(key, folder, e)
 		delete(t.output, key)
+	}
+}
+
+// listen keeps what a test of a talking package prints, without the lines that
+// are the test tool's own.
+func (t *tally) listen(folder string, e event) {
+	own := strings.TrimLeft(e.Output, " ")
+	if e.Test == "" || !slices.Contains(talking, folder) || strings.HasPrefix(own, "=== ") || strings.HasPrefix(own, "--- ") {
+		return
+	}
+	if t.told[folder] == nil {
+		t.told[folder] = &strings.Builder{}
+	}
+	t.told[folder].WriteString(e.Output)
+}
+
+// sayPassed prints what the tests of a package had to tell, and the test tool's
+// verdict: "ok", the package and its time.
+func (t *tally) sayPassed(folder, text string) {
+	if told := t.told[folder]; told != nil {
+		t.r.say(told.String())
+	}
+	if line := lastLine(text); strings.HasPrefix(line, "ok ") {
+		t.r.say(line + "\n")
 	}
 }
 
@@ -97,7 +131,10 @@ func (t *tally) end(key [2]string, folder string, e event) {
 		text = b.String()
 	}
 	if e.Test == "" {
-		if e.Action == "fail" {
+		switch e.Action {
+		case "pass":
+			t.sayPassed(folder, text)
+		case "fail":
 			t.r.say(toolchain.Tail(text, 60) + "\n")
 			t.r.fail("package %s", folder)
 		}

@@ -11,10 +11,12 @@
 package main
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -33,7 +35,8 @@ type part struct {
 
 // result is what a part came to.
 type result struct {
-	took     time.Duration
+	took     time.Duration // by the clock
+	cpu      time.Duration // of all processors, the programs that it started included
 	passed   int
 	failures []string // one line each
 	skips    []string // what was skipped, and for want of what
@@ -43,6 +46,13 @@ type result struct {
 
 // say adds to what is printed when the part is done.
 func (r *result) say(text string) { r.log.WriteString(text) }
+
+// spent adds the processor time of a program that has ended.
+func (r *result) spent(p *os.ProcessState) {
+	if p != nil {
+		r.cpu += p.UserTime() + p.SystemTime()
+	}
+}
 
 func (r *result) fail(format string, args ...any) {
 	r.failures = append(r.failures, fmt.Sprintf(format, args...))
@@ -77,7 +87,9 @@ func main() {
 		}
 		return
 	}
-	os.Exit(runParts(chosen, max(1, *lanes), len(chosen) == len(all), os.Getenv("CI") == "true"))
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	os.Exit(runParts(ctx, chosen, max(1, *lanes), len(chosen) == len(all), os.Getenv("CI") == "true"))
 }
 
 // choose picks parts by name.
@@ -191,7 +203,9 @@ func staticcheck(r *result) {
 	}
 	install := exec.Command("go", "install", staticcheckVersion)
 	install.Env = append(os.Environ(), "GOBIN="+bin)
-	if out, err := install.CombinedOutput(); err != nil {
+	out, err := install.CombinedOutput()
+	r.spent(install.ProcessState)
+	if err != nil {
 		r.skip("%sstaticcheck: %s cannot be fetched: %v: %s", toolchain.SkipPrefix, staticcheckVersion, err, lastLine(string(out)))
 		return
 	}
@@ -199,7 +213,9 @@ func staticcheck(r *result) {
 }
 
 func command(r *result, program string, args ...string) {
-	out, err := exec.Command(program, args...).CombinedOutput()
+	cmd := exec.Command(program, args...)
+	out, err := cmd.CombinedOutput()
+	r.spent(cmd.ProcessState)
 	if err != nil {
 		r.say(string(out))
 		r.fail("%s %s: %v", filepath.Base(program), strings.Join(args, " "), err)

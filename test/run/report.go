@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,8 +15,9 @@ import (
 
 // runParts runs the parts, so many at the same time as there are lanes, prints
 // the table, and returns the exit code: 0 when nothing failed and, in CI,
-// nothing was skipped. What a part has to say is printed when it is done.
-func runParts(chosen []part, lanes int, whole, ci bool) int {
+// nothing was skipped. What a part has to say is printed when it is done. When
+// ctx is done no further part begins, and the table says which did not run.
+func runParts(ctx context.Context, chosen []part, lanes int, whole, ci bool) int {
 	results := make([]*result, len(chosen))
 	next := make(chan int)
 	var printing sync.Mutex // also guards results and tests
@@ -41,11 +43,23 @@ func runParts(chosen []part, lanes int, whole, ci bool) int {
 	}
 	begun := time.Now()
 	for i := range chosen {
-		next <- i
+		if ctx.Err() != nil {
+			break
+		}
+		select {
+		case next <- i:
+		case <-ctx.Done():
+		}
 	}
 	close(next)
 	running.Wait()
 	took := time.Since(begun)
+	for i, r := range results {
+		if r == nil {
+			results[i] = &result{}
+			results[i].fail("did not run: interrupted")
+		}
+	}
 	if whole {
 		r := &result{}
 		checkCases(r, tests)
@@ -95,15 +109,20 @@ func checkCases(r *result, ran map[string]string) {
 }
 
 func report(chosen []part, results []*result, took time.Duration, ci bool) int {
-	fmt.Printf("\n%-14s %9s %8s %8s %8s\n", "part", "time", "passed", "failed", "skipped")
-	failed, skipped := 0, 0
+	fmt.Printf("\n%-14s %9s %9s %8s %8s %8s\n", "part", "time", "cpu", "passed", "failed", "skipped")
+	var cpu time.Duration
+	passed, failed, skipped := 0, 0, 0
 	for i, p := range chosen {
 		r := results[i]
-		fmt.Printf("%-14s %9s %8d %8d %8d\n", p.name, seconds(r.took), r.passed, len(r.failures), len(r.skips))
+		fmt.Printf("%-14s %9s %9s %8d %8d %8d\n", p.name, seconds(r.took), seconds(r.cpu), r.passed, len(r.failures), len(r.skips))
+		cpu += r.cpu
+		if p.run != nil { // the rows of cases.md name tests that are counted already
+			passed += r.passed
+		}
 		failed += len(r.failures)
 		skipped += len(r.skips)
 	}
-	fmt.Printf("%-14s %9s\n", "all", seconds(took))
+	fmt.Printf("%-14s %9s %9s\n", "all", seconds(took), seconds(cpu))
 	for i, p := range chosen {
 		for _, line := range results[i].failures {
 			fmt.Printf("FAILED   %s: %s\n", p.name, line)
@@ -114,6 +133,7 @@ func report(chosen []part, results []*result, took time.Duration, ci bool) int {
 			fmt.Printf("SKIPPED  %s: %s\n", p.name, line)
 		}
 	}
+	fmt.Printf("\n%d passed, %d failed, %d skipped\n", passed, failed, skipped)
 	switch {
 	case failed > 0:
 		return 1

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"context"
 	"os"
 	"reflect"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/zooraft/zooraft/test/toolchain"
@@ -51,9 +53,48 @@ func TestTheExitCodeTellsFailuresAndInCISkips(t *testing.T) {
 		"a skip":          {[]part{skips, good}, false, 0},
 		"a skip under CI": {[]part{skips, good}, true, 1},
 	} {
-		if got := runParts(tc.parts, 2, false, tc.ci); got != tc.want {
+		if got := runParts(t.Context(), tc.parts, 2, false, tc.ci); got != tc.want {
 			t.Errorf("%s: exit code %d, want %d", name, got, tc.want)
 		}
+	}
+}
+
+func TestAnInterruptedRunFailsAndNamesWhatDidNotRun(t *testing.T) {
+	ctx, interrupt := context.WithCancel(t.Context())
+	first := part{"first", func(r *result) { r.passed++; interrupt() }}
+	second := part{"second", func(*result) { <-ctx.Done() }}
+	var ran atomic.Int32
+	last := part{"last", func(*result) { ran.Add(1) }}
+	if got := runParts(ctx, []part{first, second, last, last, last}, 2, false, false); got != 1 {
+		t.Errorf("exit code %d", got)
+	}
+	// A lane that became free just then may have taken one more.
+	if ran.Load() > 1 {
+		t.Errorf("%d parts began after the interrupt", ran.Load())
+	}
+}
+
+// What a talking suite prints is for the reader of the run, and so is the test
+// tool's own verdict on each package.
+func TestTheRunPrintsWhatTalkingSuitesTellAndTheVerdictOnEachPackage(t *testing.T) {
+	var r result
+	err := follow(&r, strings.NewReader(strings.Join([]string{
+		`{"Action":"output","Package":"github.com/zooraft/zooraft/test/oracle","Test":"TestA","Output":"=== RUN   TestA\n"}`,
+		`{"Action":"output","Package":"github.com/zooraft/zooraft/test/oracle","Test":"TestA","Output":"seeds 1 to 2\n"}`,
+		`{"Action":"output","Package":"github.com/zooraft/zooraft/test/oracle","Test":"TestA","Output":"    --- PASS: TestA/x (0.00s)\n"}`,
+		`{"Action":"pass","Package":"github.com/zooraft/zooraft/test/oracle","Test":"TestA"}`,
+		`{"Action":"output","Package":"github.com/zooraft/zooraft/test/oracle","Output":"PASS\n"}`,
+		`{"Action":"output","Package":"github.com/zooraft/zooraft/test/oracle","Output":"ok  \tgithub.com/zooraft/zooraft/test/oracle\t1.5s\n"}`,
+		`{"Action":"pass","Package":"github.com/zooraft/zooraft/test/oracle"}`,
+		`{"Action":"output","Package":"github.com/zooraft/zooraft/test/cases","Test":"TestB","Output":"chatter\n"}`,
+		`{"Action":"pass","Package":"github.com/zooraft/zooraft/test/cases","Test":"TestB"}`,
+	}, "\n")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "seeds 1 to 2\nok  \tgithub.com/zooraft/zooraft/test/oracle\t1.5s\n"
+	if got := r.log.String(); got != want {
+		t.Errorf("printed %q, want %q", got, want)
 	}
 }
 
