@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -298,16 +299,26 @@ func (s *Server) TB() testing.TB { return s.tb }
 // standard error so far.
 func (s *Server) Log() string { return s.log.String() }
 
-// FreePort returns a loopback TCP port that nobody listens on. Another process
-// may take it before it is used; servers of this package then try again.
+// Ports are drawn from below the range that the kernel gives to outgoing
+// connections and to listeners on port 0.
+const firstPort, lastPort = 10240, 32767
+
+// FreePort returns a loopback TCP port that nobody listens on. It is drawn at
+// random, so that it is hardly ever one that a server just gave up and a client
+// of that server still knocks at. Another process may take it before it is
+// used; servers of this package then try again.
 func FreePort(tb testing.TB) int {
 	tb.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		tb.Fatalf("peer: %v", err)
+	for range 100 {
+		port := firstPort + rand.IntN(lastPort-firstPort+1)
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err == nil {
+			l.Close()
+			return port
+		}
 	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
+	tb.Fatalf("peer: no free port in 100 tries")
+	return 0
 }
 
 // Word sends a four-letter word over a connection of its own and returns the
