@@ -66,8 +66,10 @@ func (s *Server) openGate() {
 	}
 	s.serving.Store(true)
 	s.readyOne.Do(func() {
+		// Everything committed has been applied; Raft's applied index is
+		// raised a moment after the fact.
 		status := s.node.Status()
-		s.logMetrics.startDone(s.clock.Wall().Sub(s.started), status.AppliedIndex-status.NewestSnapshot)
+		s.logMetrics.startDone(s.clock.Wall().Sub(s.started), status.CommitIndex-status.NewestSnapshot)
 		close(s.ready)
 	})
 }
