@@ -15,7 +15,7 @@ func pipeOutbox(t *testing.T, maxBytes int, all *outboxes) *outbox {
 	ours, theirs := net.Pipe()
 	t.Cleanup(func() { _ = theirs.Close() })
 	o := &outbox{}
-	o.init(ours, maxBytes, all)
+	o.init(ours, maxBytes, all, func(error) {})
 	return o
 }
 
@@ -261,4 +261,27 @@ func TestTheEndOfALingeringConnectionIsNoSessionlessTimeout(t *testing.T) {
 	if n := s.metrics.sessionlessExpired.Value(); n != 0 {
 		t.Fatalf("%d sessionless timeouts", n)
 	}
+}
+
+// A client that has gone is not worked for: a failed write ends its connection
+// although the read loop has requests in hand, or waits.
+func TestAFailedWriteEndsTheConnectionAtOnce(t *testing.T) {
+	s := startServer(t, testConfig(t))
+	c := connect(t, s, proto.ConnectRequest{})
+	server := s.session(t, c.resp.SessionID)
+	p := pending{write: true}
+	server.count(&p)
+	server.queue.append(p)
+	// The read loop takes this and waits for the write, which never comes.
+	c.send(proto.OpGetChildren, pathBody("/", true))
+	eventually(t, "the request is being worked on", func() bool { return server.stats.received.Load() == 2 })
+	if err := c.net.Close(); err != nil {
+		t.Fatal(err)
+	}
+	event := make([]byte, 1<<10)
+	eventually(t, "a write has failed and nothing is left", func() bool {
+		server.Push(proto.EndFrame(append(proto.BeginFrame(nil), event...), 0))
+		server.out.kick()
+		return server.Gone() && s.conns.count() == 0 && s.outstanding.Load() == 0 && s.state.Watches().Count() == 0
+	})
 }

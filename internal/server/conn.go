@@ -49,7 +49,7 @@ type conn struct {
 func newConn(s *Server, id uint64, nc net.Conn, remote netip.AddrPort) *conn {
 	c := &conn{server: s, id: id, net: nc, remote: remote, since: s.clock.Wall(),
 		answered: make(chan handshakeResult, 1)}
-	c.out.init(nc, s.outboxMaxBytes, &s.outboxes)
+	c.out.init(nc, s.outboxMaxBytes, &s.outboxes, func(err error) { c.clientGone(err.Error()) })
 	c.queue.init()
 	c.stats.lastOp = unasked
 	c.reader.init(nc, s.config.Limits.MaxFrame)

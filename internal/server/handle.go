@@ -94,9 +94,13 @@ func costly(op proto.OpCode) bool {
 // read answers a request that needs no log, now or in its turn.
 func (c *conn) read(h proto.RequestHeader, body []byte, now time.Duration) {
 	ids := *c.identities.Load()
-	if costly(h.Type) && c.queue.length() > 0 {
-		c.out.flush()
-		c.queue.waitEmpty()
+	if costly(h.Type) {
+		if c.queue.length() > 0 {
+			c.out.flush()
+			c.queue.waitEmpty()
+		}
+		c.server.costlyReads <- struct{}{}
+		defer func() { <-c.server.costlyReads }()
 	}
 	if c.queue.behind(func() pending {
 		p := pending{header: h, received: now, size: len(body) + headerBytes, body: bytes.Clone(body), identities: ids}
@@ -271,7 +275,7 @@ func (c *conn) serveReads(scratch *[]byte) {
 			r := state.ReadRequest{Header: p.header, Body: p.body, Identities: p.identities,
 				SkipACL: c.server.config.Security.SkipACL}
 			var reply proto.ReplyHeader
-			reply, *scratch = c.server.state.Read(c, &r, *scratch)
+			reply, *scratch = c.server.state.ReadApplying(c, &r, *scratch)
 			c.replied(p.header, reply, p.received)
 		}
 		if !c.taken() {

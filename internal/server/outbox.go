@@ -28,8 +28,9 @@ const (
 // write. An idle connection has neither goroutine nor buffer here.
 type outbox struct {
 	conn     net.Conn
-	maxBytes int       // most that may wait; above it the connection is closed
-	all      *outboxes // what all outboxes hold
+	maxBytes int         // most that may wait; above it the connection is closed
+	all      *outboxes   // what all outboxes hold
+	failed   func(error) // told, without mu, that a write failed
 
 	mu      sync.Mutex // below the state lock
 	changed sync.Cond  // on mu: writing ended
@@ -49,8 +50,8 @@ type outboxes struct {
 	bytes    atomic.Int64
 }
 
-func (o *outbox) init(conn net.Conn, maxBytes int, all *outboxes) {
-	o.conn, o.maxBytes, o.all = conn, maxBytes, all
+func (o *outbox) init(conn net.Conn, maxBytes int, all *outboxes, failed func(error)) {
+	o.conn, o.maxBytes, o.all, o.failed = conn, maxBytes, all, failed
 	o.changed.L = &o.mu
 }
 
@@ -122,6 +123,7 @@ func (o *outbox) flush() {
 
 // drain writes until nothing is pending. The caller has set writing.
 func (o *outbox) drain() {
+	var failure error
 	o.mu.Lock()
 	for len(o.pending) > 0 && !o.closed {
 		buf := o.pending
@@ -131,7 +133,7 @@ func (o *outbox) drain() {
 		o.mu.Lock()
 		o.flying = 0
 		o.all.bytes.Add(-int64(len(buf)))
-		if err != nil {
+		if failure = err; err != nil {
 			o.shut()
 			break
 		}
@@ -146,6 +148,10 @@ func (o *outbox) drain() {
 	o.writing = false
 	o.changed.Broadcast()
 	o.mu.Unlock()
+	if failure != nil {
+		// The read loop may be far from its next read.
+		o.failed(failure)
+	}
 }
 
 // waiting is the number of bytes that wait for the socket.

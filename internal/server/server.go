@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"runtime"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -98,6 +99,10 @@ type Server struct {
 	lastConn       atomic.Uint64
 	outboxMaxBytes int
 	outboxes       outboxes
+	// costlyReads is held by costly reads while they run: as many as there are
+	// processors. More at once would be no faster, would hold more memory, and
+	// would keep everything else from its turn.
+	costlyReads chan struct{}
 	// multiReadMaxBytes is 64 MiB, and at least room for four largest nodes.
 	multiReadMaxBytes int
 	lastSession       atomic.Int64
@@ -194,7 +199,8 @@ func build(o Options) (*Server, error) {
 		config: c, outboxMaxBytes: max(o.OutboxMaxBytes, 4*c.Limits.MaxFrame),
 		logger: o.Logger, clock: o.Clock, serverID: standaloneID, started: o.Clock.Wall(),
 		registry: metrics.NewRegistry(), auth: authenticator, multiReadMaxBytes: max(64<<20, 4*c.Limits.MaxFrame),
-		conns: newRegistry(connectionsFor(openFilesMax())), tracker: session.NewTracker(c.Session.TickTime),
+		costlyReads: make(chan struct{}, runtime.GOMAXPROCS(0)),
+		conns:       newRegistry(connectionsFor(openFilesMax())), tracker: session.NewTracker(c.Session.TickTime),
 		leaderClock:    &leaderClock{clock: o.Clock},
 		leadingChanged: make(chan struct{}, 1),
 		opened:         make(chan struct{}), ready: make(chan struct{}), stopped: make(chan struct{}),

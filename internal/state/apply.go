@@ -32,9 +32,7 @@ func (m *Machine) Apply(index, term uint64, timeMillis int64, switches uint32, c
 	}
 	for i := range txns {
 		if m.applyOne(&txns[i], timeMillis) {
-			m.mu.Unlock()
 			m.hook.ServeReads(txns[i].Origin)
-			m.mu.Lock()
 		}
 	}
 	m.mu.Unlock()

@@ -106,8 +106,7 @@ func TestAMultiThatFailsFiresNoWatch(t *testing.T) {
 	}
 }
 
-// Reads that wait behind a write run before the next command applies, without
-// the lock.
+// Reads that wait behind a write run before the next command applies.
 func TestReadsThatWaitBehindAWriteSeeExactlyThatWrite(t *testing.T) {
 	m := newMachine(t)
 	a := newClient(10, 1)
@@ -117,7 +116,8 @@ func TestReadsThatWaitBehindAWriteSeeExactlyThatWrite(t *testing.T) {
 		if o != a.origin {
 			t.Errorf("reads of %+v asked for", o)
 		}
-		m.read(box, proto.OpGetData, watchBody("/a", false))
+		m.ReadApplying(box, &ReadRequest{Header: proto.RequestHeader{Xid: 77, Type: proto.OpGetData},
+			Body: watchBody("/a", false), Identities: anyone}, nil)
 	}
 	m.entry(a.create(), a.make("/a", 0), a.command(proto.OpSetData, setBody("/a", "1")),
 		a.command(proto.OpSetData, setBody("/a", "2")), a.make("/b", 0))

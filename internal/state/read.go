@@ -41,6 +41,12 @@ type ReadRequest struct {
 func (m *Machine) Read(a Asker, r *ReadRequest, scratch []byte) (proto.ReplyHeader, []byte) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
+	return m.ReadApplying(a, r, scratch)
+}
+
+// ReadApplying is Read for the goroutine that applies, which holds the lock: of
+// a Hook's methods ServeReads alone may call it.
+func (m *Machine) ReadApplying(a Asker, r *ReadRequest, scratch []byte) (proto.ReplyHeader, []byte) {
 	h := proto.ReplyHeader{Xid: r.Header.Xid, Zxid: m.zxid}
 	if r.Header.Type == proto.OpPing {
 		h.Xid = proto.XidPing
@@ -179,6 +185,7 @@ func (q *query) appendChildren(dst []byte, r proto.PathWatch, withStat bool) ([]
 	if r.Watch {
 		q.m.watches.AddChild(r.Path, q.a)
 	}
+	dst = slices.Grow(dst, childrenBytes(kids))
 	dst = proto.AppendInt(dst, int32(kids.Len()))
 	names := 0
 	for name := range kids.All() {
@@ -190,6 +197,20 @@ func (q *query) appendChildren(dst []byte, r proto.PathWatch, withStat bool) ([]
 		dst = proto.AppendStat(dst, &stat)
 	}
 	return dst, proto.ErrOK
+}
+
+// childrenBytes guesses the length of a list of children by its first names, so
+// that a list of megabytes is not copied again and again while it grows.
+func childrenBytes(kids tree.Children) int {
+	const looked = 8
+	n, bytes := 0, 0
+	for name := range kids.All() {
+		if n++; n > looked {
+			break
+		}
+		bytes += len(name)
+	}
+	return 128 + kids.Len()*(4+bytes/max(min(n, looked), 1)+1)
 }
 
 func (q *query) getACL(dst []byte) ([]byte, proto.ErrCode) {

@@ -39,7 +39,9 @@ type Hook interface {
 	// returns true if reads of the same connection wait behind it.
 	Applied(h *proto.TxnHeader, o *Outcome) (readsWait bool)
 	// ServeReads answers the reads that waited, up to the connection's next
-	// write. It is called without the lock, before the next command applies.
+	// write, before the next command applies. It uses ReadApplying, the one
+	// method of the Machine that it may call. Giving the lock up for it would
+	// mean to wait for slow readers after each command.
 	ServeReads(origin proto.Origin)
 	// OutOfTurn tells that a command of this connection had no effect, since
 	// its session is owned by another one or an earlier command of the same
