@@ -11,6 +11,7 @@ require (
 	github.com/hashicorp/raft-wal v0.4.0
 	github.com/spf13/cobra v1.10.2
 	go.etcd.io/bbolt v1.5.0
+	go.uber.org/goleak v1.3.0
 	golang.org/x/sys v0.47.0
 )
 

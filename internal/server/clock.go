@@ -12,12 +12,55 @@ type Clock struct {
 	Wall func() time.Time
 	// Monotonic is the time since any fixed moment; it never steps.
 	Monotonic func() time.Duration
+	// SleepUntil waits for a monotonic time; it returns false when quit closes.
+	// The leader's duties, which work by time, wait by it. Default: a timer.
+	SleepUntil func(at time.Duration, quit <-chan struct{}) bool
+	// Begin says that a goroutine has begun which sleeps by this clock: from now
+	// until SleepUntil returns false to it, it is asleep or on its way to sleep
+	// again. A clock that is moved by hand waits for that. Default: nothing.
+	Begin func()
+}
+
+// Filled returns the clock with defaults where nothing is set.
+func (c Clock) Filled() Clock {
+	system := SystemClock()
+	if c.Wall == nil {
+		c.Wall, c.Monotonic = system.Wall, system.Monotonic
+	}
+	if c.SleepUntil == nil {
+		monotonic := c.Monotonic
+		c.SleepUntil = func(at time.Duration, quit <-chan struct{}) bool { return sleep(at-monotonic(), quit) }
+	}
+	if c.Begin == nil {
+		c.Begin = func() {}
+	}
+	return c
 }
 
 // SystemClock returns the machine's clock.
 func SystemClock() Clock {
 	start := time.Now()
 	return Clock{Wall: time.Now, Monotonic: func() time.Duration { return time.Since(start) }}
+}
+
+// sleep waits by the machine's clock. It returns false when quit closes.
+func sleep(wait time.Duration, quit <-chan struct{}) bool {
+	if wait <= 0 {
+		select {
+		case <-quit:
+			return false
+		default:
+			return true
+		}
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-quit:
+		return false
+	}
 }
 
 // slewRatio is the greatest share of the elapsed time by which leader time is

@@ -33,6 +33,9 @@ func (d *duties) start() {
 	d.reseed()
 	d.quit = make(chan struct{})
 	d.done.Add(2)
+	s := d.server
+	s.clock.Begin()
+	s.clock.Begin()
 	go d.expire(d.quit)
 	go d.reap(d.quit)
 }
@@ -62,7 +65,7 @@ func (d *duties) expire(quit chan struct{}) {
 	tick := s.config.Session.TickTime
 	for {
 		next := (s.clock.Monotonic()/tick + 1) * tick
-		if !sleepUntil(s.clock, next, quit) {
+		if !s.clock.SleepUntil(next, quit) {
 			return
 		}
 		// A process that was stopped has not heard its clients meanwhile; they
@@ -112,6 +115,11 @@ func (s *Server) collectHeard() {
 		}
 		s.tracker.Touch(id, heard)
 	}
+	if s.embedding.Connected != nil {
+		for _, id := range s.embedding.Connected() {
+			s.tracker.Touch(id, s.clock.Monotonic())
+		}
+	}
 }
 
 // reap is the goroutine of the janitor.
@@ -120,7 +128,7 @@ func (d *duties) reap(quit chan struct{}) {
 	s := d.server
 	c := &s.config.Containers
 	for {
-		if !sleepUntil(s.clock, s.clock.Monotonic()+c.CheckInterval, quit) {
+		if !s.clock.SleepUntil(s.clock.Monotonic()+c.CheckInterval, quit) {
 			return
 		}
 		var due []tree.Reap
@@ -133,7 +141,7 @@ func (d *duties) reap(quit chan struct{}) {
 		for i, r := range due {
 			d.propose(proto.Txn{
 				TxnHeader: proto.TxnHeader{Type: proto.OpDeleteContainer}, Body: tree.AppendReap(nil, r)})
-			if !sleepUntil(s.clock, begin+time.Duration(i+1)*pace, quit) {
+			if !s.clock.SleepUntil(begin+time.Duration(i+1)*pace, quit) {
 				return
 			}
 		}
@@ -145,26 +153,5 @@ func (d *duties) reap(quit chan struct{}) {
 func (d *duties) propose(t proto.Txn) {
 	if err := d.server.node.Propose(0, t.Append(nil)); err != nil {
 		d.server.logger.Debug("a proposal of the server itself was not taken", "type", t.Type.String(), "error", err)
-	}
-}
-
-// sleepUntil waits for a monotonic time. It returns false when quit closes.
-func sleepUntil(clock Clock, at time.Duration, quit chan struct{}) bool {
-	wait := at - clock.Monotonic()
-	if wait <= 0 {
-		select {
-		case <-quit:
-			return false
-		default:
-			return true
-		}
-	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-quit:
-		return false
 	}
 }

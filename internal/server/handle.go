@@ -60,8 +60,15 @@ func (c *conn) handle(frame []byte, now time.Duration) bool {
 	case admitThrottled:
 		return c.answerLocally(h, now, localReply{header: proto.ReplyHeader{Xid: h.Xid, Err: proto.ErrThrottledOp}})
 	}
+	loseReply := false
+	if c.server.embedding.Intercept != nil {
+		var handled, goOn bool
+		if handled, goOn, loseReply = c.intercepted(h, body, now); handled {
+			return goOn
+		}
+	}
 	if h.Type.IsWrite() {
-		return c.propose(h, body, now)
+		return c.propose(h, body, now, loseReply)
 	}
 	c.read(h, body, now)
 	return true
@@ -121,13 +128,13 @@ func (c *conn) read(h proto.RequestHeader, body []byte, now time.Duration) {
 
 // propose puts a write into the queue and hands it to consensus. The queue
 // comes first: the outcome may be applied before Propose returns.
-func (c *conn) propose(h proto.RequestHeader, body []byte, now time.Duration) bool {
+func (c *conn) propose(h proto.RequestHeader, body []byte, now time.Duration, loseReply bool) bool {
 	t := proto.Txn{TxnHeader: proto.TxnHeader{
 		Session: c.SessionID(), Cxid: h.Xid, Type: h.Type, Origin: c.origin(),
 		Seq: c.seq + 1, Identities: *c.identities.Load(),
 	}, Body: body}
 	command := t.Append(make([]byte, 0, 64+len(body)+64*len(t.Identities)))
-	p := pending{header: h, received: now, write: true, size: len(body) + headerBytes}
+	p := pending{header: h, received: now, write: true, loseReply: loseReply, size: len(body) + headerBytes}
 	c.count(&p)
 	if !c.queue.append(p) {
 		c.uncount(&p)
@@ -241,6 +248,11 @@ func (c *conn) handleSASL(h proto.RequestHeader, body []byte, now time.Duration)
 func (c *conn) answer(h *proto.TxnHeader, o *state.Outcome, scratch *[]byte) bool {
 	p, ok := c.queue.first()
 	if !ok {
+		return false
+	}
+	if p.loseReply {
+		c.gone.Store(true) // answers nothing any more
+		go c.close(reasonTest, "")
 		return false
 	}
 	reply := proto.ReplyHeader{Xid: h.Cxid, Zxid: o.Zxid, Err: o.Result.Err}

@@ -100,6 +100,10 @@ func (r *registry) remove(c *conn) {
 
 // listen opens the client port.
 func (s *Server) listen() error {
+	if s.embedding.Listener != nil {
+		s.listener = s.embedding.Listener
+		return nil
+	}
 	l := &s.config.Listen
 	keepAlive := time.Duration(-1) // off
 	if l.KeepAlive {

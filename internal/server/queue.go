@@ -28,6 +28,7 @@ type pending struct {
 	body       []byte     // a copy, for a read
 	identities []proto.ID // the connection's when the request came, for a read
 	local      *localReply
+	loseReply  bool // a test wants the write done and the connection closed instead of the answer
 }
 
 // localReply is an answer that needs neither the state nor the log, and waits

@@ -40,6 +40,7 @@ const (
 	reasonOutboxFull        reason = "outbox_full"         // it does not read what it asked for
 	reasonWord              reason = "four_letter_word"    // a word has been answered
 	reasonDiskFull          reason = "disk_full"           // no session can be made for want of disk
+	reasonTest              reason = "test"                // a test that embeds the server asked for it
 )
 
 // burst is the time within which a reason is logged once.

@@ -193,6 +193,9 @@ func absolute(path string) string {
 // DirSizes implements admin.Server.
 func (r *report) DirSizes() (data, log int64) {
 	st := &r.config.Storage
+	if r.embedding.Memory != nil {
+		return 0, 0
+	}
 	return dirSize(st.OwnDataDir()), dirSize(st.OwnLogDir())
 }
 

@@ -48,6 +48,8 @@ type Options struct {
 	// those that are furthest behind are closed. Default 1 GiB, and at least
 	// OutboxMaxBytes.
 	OutboxesMaxBytes int64
+	// Embedding is for servers inside tests.
+	Embedding Embedding
 }
 
 const (
@@ -63,10 +65,11 @@ const standaloneID = 1
 
 // Server is one running server.
 type Server struct {
-	config   *config.Config
-	logger   *slog.Logger
-	clock    Clock
-	serverID int32
+	config    *config.Config
+	logger    *slog.Logger
+	clock     Clock
+	embedding Embedding
+	serverID  int32
 	// distributed is false for a server alone; gate, leaderID and reports
 	// matter only where it is true.
 	distributed bool
@@ -178,9 +181,7 @@ func build(o Options) (*Server, error) {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
-	if o.Clock.Wall == nil {
-		o.Clock = SystemClock()
-	}
+	o.Clock = o.Clock.Filled()
 	if o.OutboxMaxBytes == 0 {
 		o.OutboxMaxBytes = defaultOutboxMaxBytes
 	}
@@ -197,7 +198,7 @@ func build(o Options) (*Server, error) {
 	}
 	s := &Server{
 		config: c, outboxMaxBytes: max(o.OutboxMaxBytes, 4*c.Limits.MaxFrame),
-		logger: o.Logger, clock: o.Clock, serverID: standaloneID, started: o.Clock.Wall(),
+		logger: o.Logger, clock: o.Clock, embedding: o.Embedding, serverID: standaloneID, started: o.Clock.Wall(),
 		registry: metrics.NewRegistry(), auth: authenticator, multiReadMaxBytes: max(64<<20, 4*c.Limits.MaxFrame),
 		costlyReads: make(chan struct{}, runtime.GOMAXPROCS(0)),
 		conns:       newRegistry(connectionsFor(openFilesMax())), tracker: session.NewTracker(c.Session.TickTime),
@@ -245,6 +246,7 @@ func (s *Server) consensusConfig() consensus.Config {
 	c.Stamp = s.stamp
 	c.Observe = s.logMetrics.observer()
 	s.peers(&c)
+	s.embedding.adapt(&c)
 	return c
 }
 
@@ -284,6 +286,9 @@ func dataError(err error) error {
 // openChannel opens the local admin channel. A server without it is a server
 // all the same.
 func (s *Server) openChannel() {
+	if s.embedding.Memory != nil {
+		return // there is no directory to put it into
+	}
 	var err error
 	if s.channel, err = s.words.Open(s.config.Storage.OwnDataDir()); err != nil {
 		s.logger.Warn("the local admin channel cannot be opened; zooraft health will not work", "error", err)

@@ -218,6 +218,23 @@ func (m *Manager) EachData(fn func(w Watcher, path string)) {
 	}
 }
 
+// Each calls fn for every (watcher, path) pair of both tables, under the lock:
+// fn must be short and must not call the manager.
+func (m *Manager) Each(fn func(w Watcher, path string, mode Mode, child bool)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, t := range []struct {
+		table *table
+		child bool
+	}{{&m.data, false}, {&m.kids, true}} {
+		for path, set := range t.table.byPath {
+			for w, mode := range set {
+				fn(w, path, mode, t.child)
+			}
+		}
+	}
+}
+
 // table is one watch table, indexed both ways.
 //
 // Invariants: byPath[p] has w exactly if byWatcher[w] has p; no stored mode is

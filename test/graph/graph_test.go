@@ -60,6 +60,7 @@ var owners = []struct {
 	{"github.com/spf13/", []string{"cmd/zooraft"}, "a command line is no one else's business"},
 	{"github.com/", nil, "a new dependency needs a line here and in docs/dependencies.md"},
 	{"golang.org/x/", nil, "a new dependency needs a line here and in docs/dependencies.md"},
+	{"go.uber.org/", nil, "a new dependency needs a line here and in docs/dependencies.md"},
 	{"go.etcd.io/", nil, "a new dependency needs a line here and in docs/dependencies.md"},
 }
 

@@ -1,0 +1,144 @@
+package zktest_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"go.uber.org/goleak"
+
+	"github.com/zooraft/zooraft/zktest"
+)
+
+// The clients here are the Go client that most programs use.
+
+// limit is how long a test waits for something to happen. It measures nothing.
+const limit = 30 * time.Second
+
+type quiet struct{}
+
+func (quiet) Printf(string, ...any) {}
+
+// connect opens a session that is closed with the test, and waits for it.
+func connect(t testing.TB, timeout time.Duration, addrs ...string) (*zk.Conn, <-chan zk.Event) {
+	t.Helper()
+	conn, events, err := zk.Connect(addrs, timeout, zk.WithLogger(quiet{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	await(t, events, zk.StateHasSession)
+	return conn, events
+}
+
+// await waits for a state of the connection.
+func await(t testing.TB, events <-chan zk.Event, state zk.State) {
+	t.Helper()
+	deadline := time.After(limit)
+	for {
+		select {
+		case e := <-events:
+			if e.Type == zk.EventSession && e.State == state {
+				return
+			}
+		case <-deadline:
+			t.Fatalf("the connection did not reach %v", state)
+		}
+	}
+}
+
+func create(t testing.TB, conn *zk.Conn, path, data string, flags int32) {
+	t.Helper()
+	if _, err := conn.Create(path, []byte(data), flags, zk.WorldACL(zk.PermAll)); err != nil {
+		t.Fatalf("create %s: %v", path, err)
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// leaks fails the test if a goroutine is left when all its servers and clients
+// are stopped. It must be called first.
+func leaks(t testing.TB) {
+	t.Helper()
+	before := goleak.IgnoreCurrent()
+	t.Cleanup(func() { goleak.VerifyNone(t, before) })
+}
+
+func TestAServerIsReadyWhenTheCallReturns(t *testing.T) {
+	leaks(t)
+	srv := zktest.NewServer(t)
+	conn, _ := connect(t, time.Second, srv.Addr())
+	create(t, conn, "/a", "data", 0)
+	data, stat, err := conn.Get("/a")
+	if err != nil || string(data) != "data" || stat.Version != 0 {
+		t.Errorf("got %q, %+v, %v", data, stat, err)
+	}
+}
+
+func TestThreeServersAreReadyWhenTheCallReturns(t *testing.T) {
+	leaks(t)
+	ens := zktest.NewEnsemble(t, 3)
+	for i, addr := range ens.Addrs() {
+		conn, _ := connect(t, 10*time.Second, addr)
+		create(t, conn, "/a"+string(rune('0'+i)), "data", 0)
+		if _, err := conn.Sync("/"); err != nil {
+			t.Fatal(err)
+		}
+		names, _, err := conn.Children("/")
+		if err != nil || len(names) != i+2 {
+			t.Errorf("server %d has %v (%v)", i+1, names, err)
+		}
+	}
+}
+
+func TestAKilledServerComesBackWithAddressSessionsAndData(t *testing.T) {
+	for name, opts := range map[string][]zktest.Option{"in memory": nil, "on disk": {zktest.OnDisk("")}} {
+		t.Run(name, func(t *testing.T) {
+			leaks(t)
+			srv := zktest.NewServer(t, opts...)
+			addr := srv.Addr()
+			conn, events := connect(t, 30*time.Second, addr)
+			create(t, conn, "/a", "data", zk.FlagEphemeral)
+			session := conn.SessionID()
+			must(t, srv.Kill())
+			await(t, events, zk.StateDisconnected)
+			must(t, srv.Restart())
+			await(t, events, zk.StateHasSession)
+			if srv.Addr() != addr || conn.SessionID() != session {
+				t.Errorf("address %s, session %#x; before %s, %#x", srv.Addr(), conn.SessionID(), addr, session)
+			}
+			if data, _, err := conn.Get("/a"); err != nil || string(data) != "data" {
+				t.Errorf("got %q, %v", data, err)
+			}
+		})
+	}
+}
+
+func BenchmarkStartOfOneServer(b *testing.B) {
+	for b.Loop() {
+		srv, err := zktest.Start()
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.StopTimer()
+		must(b, srv.Stop())
+		b.StartTimer()
+	}
+}
+
+func BenchmarkStartOfThreeServers(b *testing.B) {
+	for b.Loop() {
+		ens, err := zktest.StartEnsemble(3)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.StopTimer()
+		must(b, ens.Stop())
+		b.StartTimer()
+	}
+}
