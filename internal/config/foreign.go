@@ -42,7 +42,7 @@ func DetectForeign(dataDir, dataLogDir string) error {
 		return nil
 	}
 	return &Error{Kind: ErrForeignData, File: absolute(dataDir), Reason: "holds the data of an Apache ZooKeeper and none of this server's; " +
-		found + ". Nothing was touched. Importing it is a separate command; to start empty, choose another dataDir"}
+		found + ". Nothing was touched. Importing it is a separate command, which this version does not have; to start empty, choose another dataDir"}
 }
 
 // foreignFile is the newest file of its kind.

@@ -5,7 +5,7 @@ package config
 // is refused here too.
 func noEffectKeys() []key {
 	const (
-		ensemble = "Concerns servers of an ensemble, which this version cannot run."
+		ensemble = "Concerns Apache's ensembles; ours have no such setting."
 		jvm      = "Watches a Java virtual machine; there is none."
 		threads  = "Sizes Java thread pools; there are none."
 		sasl     = "Concerns SASL, which this version does not have."

@@ -22,6 +22,7 @@ import (
 const gozkVersion = "github.com/go-zookeeper/zk@v1.0.4"
 
 func TestGoClient(t *testing.T) {
+	toolchain.Need(t, "java", "mvn")
 	source := gozkSource(t)
 	program := filepath.Join(filepath.Dir(source), "gozk.test")
 	toolchain.Run(t, source, nil, "go", "test", "-c", "-o", program, ".")

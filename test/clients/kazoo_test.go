@@ -17,7 +17,7 @@ import (
 )
 
 func TestKazoo(t *testing.T) {
-	toolchain.Need(t, "python3", "java")
+	toolchain.Need(t, "python3", "java", "mvn")
 	venv := kazooVenv(t)
 	compare(t, suite{
 		name: "kazoo",

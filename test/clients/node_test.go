@@ -28,7 +28,7 @@ func TestNodePureClient(t *testing.T) {
 // TestNodeNativeClient is npm's zookeeper, the C client in Node: its own unit
 // and integration tests, and our checks of every call.
 func TestNodeNativeClient(t *testing.T) {
-	toolchain.Need(t, "gcc", "make", "python3")
+	toolchain.Need(t, "node", "npm", "gcc", "make", "python3", "java", "mvn")
 	modules := nodeModules(t)
 	compare(t, suite{name: "node-zookeeper", run: func(t *testing.T, g target, names []string) map[string]Result {
 		address := nodeServer(t, g)
@@ -44,7 +44,7 @@ func TestNodeNativeClient(t *testing.T) {
 // the checks beside them. Package zookeeper compiles the C client it ships.
 func nodeModules(t *testing.T) string {
 	t.Helper()
-	toolchain.Need(t, "node", "npm", "npx")
+	toolchain.Need(t, "node", "npm", "npx", "java", "mvn")
 	source := filepath.Join(toolchain.Root(), "test", "clients", "node")
 	dir := filepath.Join(toolchain.Build(t, "clients"), "node")
 	lock := filepath.Join(source, "package-lock.json")

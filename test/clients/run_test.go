@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"flag"
 	"os"
+	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -196,7 +196,10 @@ func standin(t *testing.T, g target) (folder string, env []string) {
 	if err := os.Symlink("java", filepath.Join(folder, "zkServer.sh")); err != nil {
 		t.Fatal(err)
 	}
-	java := strings.TrimSpace(toolchain.Run(t, folder, nil, "sh", "-c", "command -v java"))
+	java, err := exec.LookPath("java")
+	if err != nil {
+		t.Fatal(err)
+	}
 	logback := filepath.Join(folder, "logback.xml")
 	if err := os.WriteFile(logback, []byte(quietLogback), 0o644); err != nil {
 		t.Fatal(err)

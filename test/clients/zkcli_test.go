@@ -26,7 +26,7 @@ const shellPatience = 60 * time.Second
 // both servers. There is no verdict in the shell itself: an exchange passes on
 // zooraft when its text, after mask, is the real server's.
 func TestZkCli(t *testing.T) {
-	toolchain.Need(t, "java")
+	toolchain.Need(t, "java", "mvn")
 	scripts, err := readScripts(filepath.Join(toolchain.Root(), "test", "clients", "zkcli"))
 	if err != nil {
 		t.Fatal(err)
