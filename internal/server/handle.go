@@ -274,7 +274,7 @@ func (c *conn) answer(h *proto.TxnHeader, o *state.Outcome, scratch *[]byte) boo
 }
 
 // serveReads answers the requests that waited, up to the next write. The
-// goroutine that applies calls it without the state lock.
+// goroutine that applies calls it under the state lock. None of them is costly.
 func (c *conn) serveReads(scratch *[]byte) {
 	for {
 		p, ok := c.queue.first()

@@ -45,7 +45,7 @@ type Options struct {
 	// four largest replies.
 	OutboxMaxBytes int
 	// OutboxesMaxBytes is how much may wait for all clients together before
-	// those that are furthest behind are closed. Default 1 GiB, and at least
+	// those that are furthest behind are closed. Default 512 MiB, and at least
 	// OutboxMaxBytes.
 	OutboxesMaxBytes int64
 	// Embedding is for servers inside tests.
@@ -56,7 +56,7 @@ const (
 	// defaultOutboxMaxBytes is the default of Options.OutboxMaxBytes.
 	defaultOutboxMaxBytes = 256 << 20
 	// defaultOutboxesMaxBytes is the default of Options.OutboxesMaxBytes.
-	defaultOutboxesMaxBytes = 1 << 30
+	defaultOutboxesMaxBytes = 512 << 20
 )
 
 // standaloneID is the server id of a server alone. Apache's standalone server
