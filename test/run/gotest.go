@@ -102,10 +102,11 @@ func (t *tally) add(e event) {
 }
 
 // listen keeps what a test of a talking package prints, without the lines that
-// are the test tool's own.
+// are the test tool's own and the reasons of skips, which are listed at the end.
 func (t *tally) listen(folder string, e event) {
 	own := strings.TrimLeft(e.Output, " ")
-	if e.Test == "" || !slices.Contains(talking, folder) || strings.HasPrefix(own, "=== ") || strings.HasPrefix(own, "--- ") {
+	if e.Test == "" || !slices.Contains(talking, folder) || strings.HasPrefix(own, "=== ") || strings.HasPrefix(own, "--- ") ||
+		strings.Contains(own, toolchain.SkipPrefix) {
 		return
 	}
 	if t.told[folder] == nil {
