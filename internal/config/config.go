@@ -58,6 +58,16 @@ func Bare() *Config {
 	return c
 }
 
+// Complete fills in what follows from other values, for a configuration that
+// was not made by Load.
+func (c *Config) Complete() {
+	if c.Storage.LogDir == "" {
+		c.Storage.LogDir = c.Storage.DataDir
+	}
+	c.Session.derive()
+	c.Throttle.derive()
+}
+
 // Validate checks every concern and returns the first thing that is wrong.
 func (c *Config) Validate() error {
 	for _, check := range []func() error{

@@ -43,6 +43,8 @@ var rooms = map[string][]string{
 		"internal/admin", "internal/auth", "internal/config", "internal/consensus", "internal/metrics",
 		"internal/proto", "internal/session", "internal/state", "internal/tree", "internal/watch",
 	},
+	"":            {"internal/admin", "internal/config", "internal/server"},
+	"zktest":      {"internal/config", "internal/proto", "internal/server"},
 	"cmd/zooraft": {"internal/admin", "internal/bench", "internal/config", "internal/server"},
 }
 

@@ -1,0 +1,166 @@
+// Package zooraft runs a ZooKeeper-compatible server inside a Go program: the
+// same server as `zooraft serve`, with its data in a directory.
+//
+//	cfg := zooraft.DefaultConfig("/var/lib/app/zooraft")
+//	srv, err := zooraft.Start(ctx, cfg)
+//
+// For tests, package zktest is smaller and faster, and breaks things on demand.
+//
+// The package owns this surface and nothing behind it. It installs no signal
+// handler and has no global state; many servers may run in one process.
+package zooraft
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+
+	"github.com/zooraft/zooraft/internal/admin"
+	"github.com/zooraft/zooraft/internal/config"
+	"github.com/zooraft/zooraft/internal/server"
+)
+
+// Config is everything that a zoo.cfg can say, one struct for each concern:
+// Listen, Session, Storage, Limits, Throttle, Security, Words, Containers,
+// Ensemble and others. docs/configuration.md describes each value under its
+// name in zoo.cfg. Start from DefaultConfig or LoadConfig.
+type Config = config.Config
+
+var (
+	// ErrConfig is returned by Start and LoadConfig when the configuration
+	// cannot be used.
+	ErrConfig = errors.New("zooraft: the configuration cannot be used")
+	// ErrListen is returned by Start when the client port cannot be opened.
+	ErrListen = server.ErrListen
+	// ErrData is returned by Start when the data directory is locked, damaged
+	// or another server's. The text says what to do.
+	ErrData = server.ErrData
+	// ErrFailed is returned by WaitReady when the server has given up or been
+	// stopped before it was ready.
+	ErrFailed = errors.New("zooraft: the server does not run")
+)
+
+// DefaultConfig returns what `zooraft serve` uses without a file, except that
+// the client port is any free one: a server alone on 127.0.0.1, its data in
+// dataDir.
+func DefaultConfig(dataDir string) *Config {
+	c := config.Bare()
+	c.Listen.Port = 0
+	c.Storage.DataDir = dataDir
+	return c
+}
+
+// LoadConfig reads a zoo.cfg as Apache ZooKeeper reads it. Warnings are about
+// lines that have no effect or another one than there.
+func LoadConfig(file string) (cfg *Config, warnings []string, err error) {
+	cfg, report, err := config.Load(config.Options{File: file})
+	if report != nil {
+		for _, w := range report.Warnings {
+			warnings = append(warnings, fmt.Sprintf("%s: %s: %s", w.Source, w.Key, w.Text))
+		}
+	}
+	if err != nil {
+		return nil, warnings, fmt.Errorf("%w: %w", ErrConfig, err)
+	}
+	return cfg, warnings, nil
+}
+
+// Option changes how Start starts.
+type Option func(*server.Options)
+
+// WithLogger has the server log to l. Default: slog.Default().
+func WithLogger(l *slog.Logger) Option { return func(o *server.Options) { o.Logger = l } }
+
+// Addresses are where a server is reached.
+type Addresses struct {
+	// Client is the client port, with the number that was taken for port 0.
+	Client net.Addr
+}
+
+// Server is a running server. Its methods may be called from any goroutine.
+type Server struct {
+	inner  *server.Server
+	cancel func() bool // detaches the server from its context
+
+	stopOnce sync.Once     // guards stopErr
+	stopErr  error         // set before stopped is closed
+	stopped  chan struct{} // closed when Stop has ended
+}
+
+// Start starts a server. When it returns, the port is open and the data are
+// loaded; clients are served once Ready is closed, which for a server alone is
+// at once and for one of an ensemble when there is a leader. When ctx ends the
+// server stops, as by Stop.
+func Start(ctx context.Context, cfg *Config, opts ...Option) (*Server, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	c := *cfg // the caller may go on changing its own
+	c.Complete()
+	if err := c.Validate(); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
+	}
+	if err := c.Storage.CheckDirs(); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
+	}
+	o := server.Options{Config: &c, Build: admin.CurrentBuild("")}
+	for _, opt := range opts {
+		opt(&o)
+	}
+	inner, err := server.Start(o)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{inner: inner, stopped: make(chan struct{})}
+	s.cancel = context.AfterFunc(ctx, func() { _ = s.stop() })
+	return s, nil
+}
+
+// Ready is closed once clients are served for the first time.
+func (s *Server) Ready() <-chan struct{} { return s.inner.Ready() }
+
+// WaitReady waits for Ready, or returns why that will not come.
+func (s *Server) WaitReady(ctx context.Context) error {
+	select {
+	case <-s.inner.Ready():
+		return nil
+	case <-s.inner.Failed():
+		return fmt.Errorf("%w: %w", ErrFailed, s.inner.Err())
+	case <-s.stopped:
+		return ErrFailed
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Addresses tells where the server is reached.
+func (s *Server) Addresses() Addresses { return Addresses{Client: s.inner.Addr()} }
+
+// Failed is closed when the server has given up by itself, for instance because
+// its disk failed; Err then tells why. Stop must be called all the same.
+func (s *Server) Failed() <-chan struct{} { return s.inner.Failed() }
+
+// Err is why the server has given up, nil if it has not.
+func (s *Server) Err() error { return s.inner.Err() }
+
+// Stopped is closed when the server has stopped, by Stop or with its context.
+func (s *Server) Stopped() <-chan struct{} { return s.stopped }
+
+// Stop closes all connections and the data, and returns when nothing of the
+// server runs any more. Sessions stay and go on when it is started again. A
+// second call waits for the first and returns the same.
+func (s *Server) Stop() error {
+	s.cancel()
+	return s.stop()
+}
+
+func (s *Server) stop() error {
+	s.stopOnce.Do(func() {
+		s.stopErr = s.inner.Stop()
+		close(s.stopped)
+	})
+	return s.stopErr
+}
