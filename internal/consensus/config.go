@@ -100,14 +100,19 @@ type Config struct {
 	LogCacheBytes int
 
 	// ElectionTimeout is the one time from which Raft's four are derived; see
-	// timeouts. Default 400 ms: with 200 ms, leaders on a machine of two cores
-	// under several loads at once lost their lease. At least 20 ms.
+	// timeouts. Default 1 s: with 400 ms, leaders on a machine of two cores
+	// under several loads at once lost their lease. A leader whose process dies
+	// is replaced without waiting for it (hurry). At least 20 ms.
 	ElectionTimeout time.Duration
 	// DiskFullPatience is how long a proposal may hang on a full disk before
 	// its fate is reported as unknown. Default 2 s.
 	DiskFullPatience time.Duration
 	// DiskProbeInterval is the pause between looks for space. Default 250 ms.
 	DiskProbeInterval time.Duration
+	// DiskStallLimit is how long a leader's append may take before it gives way
+	// to the others. Default 4 s, at least 20 ms; the server derives it from
+	// syncLimit and tickTime.
+	DiskStallLimit time.Duration
 	// CloseTimeout bounds Close. Default 10 s.
 	CloseTimeout time.Duration
 
@@ -145,10 +150,11 @@ func DefaultConfig(dataDir string) Config {
 		MaxQueueCommands:   100_000,
 		MaxQueueBytes:      64 * mib,
 		LogCacheBytes:      16 * mib,
-		ElectionTimeout:    400 * time.Millisecond,
+		ElectionTimeout:    time.Second,
 		DiskFullPatience:   2 * time.Second,
 		DiskProbeInterval:  250 * time.Millisecond,
 		CloseTimeout:       10 * time.Second,
+		DiskStallLimit:     4 * time.Second,
 		StreamTimeout:      4 * time.Second,
 		PeerDial: func(to Peer, timeout time.Duration) (net.Conn, error) {
 			return net.DialTimeout("tcp", to.Address, timeout)
@@ -197,6 +203,7 @@ func (c Config) Validate() error {
 		{"ElectionTimeout", int64(c.ElectionTimeout), int64(20 * time.Millisecond), int64(time.Hour)},
 		{"DiskFullPatience", int64(c.DiskFullPatience), 1, int64(time.Hour)},
 		{"DiskProbeInterval", int64(c.DiskProbeInterval), 1, int64(time.Hour)},
+		{"DiskStallLimit", int64(c.DiskStallLimit), int64(20 * time.Millisecond), int64(time.Hour)},
 		{"CloseTimeout", int64(c.CloseTimeout), 1, int64(time.Hour)},
 		{"StreamTimeout", int64(c.StreamTimeout), int64(100 * time.Millisecond), int64(time.Hour)},
 	}
@@ -225,7 +232,7 @@ func (c Config) timeouts() timeouts {
 	return timeouts{
 		heartbeat: c.ElectionTimeout,
 		election:  c.ElectionTimeout,
-		lease:     c.ElectionTimeout / 2,
+		lease:     c.ElectionTimeout,
 		commit:    50 * time.Millisecond,
 	}
 }

@@ -38,6 +38,12 @@ type disk struct {
 func (d *disk) begin() { d.running.Store(d.now().UnixNano()) }
 func (d *disk) end()   { d.running.Store(0) }
 
+// stalledFor tells whether an append has been running for longer than limit.
+func (d *disk) stalledFor(limit time.Duration) bool {
+	start := d.running.Load()
+	return start != 0 && d.now().UnixNano()-start > int64(limit)
+}
+
 // refusal is why no append may be tried any more, or nil.
 func (d *disk) refusal() error {
 	d.mu.Lock()

@@ -69,7 +69,7 @@ func (n *Node) found() {
 
 // tryFound asks the configured servers once. Reason says what is waited for.
 func (n *Node) tryFound(id identity) (reason string, err error) {
-	answers := n.probeAll()
+	answers := n.probeAll(probeTimeout)
 	founders := []member{}
 	var missing []string
 	for _, p := range n.cfg.Peers {
@@ -98,8 +98,11 @@ func (n *Node) tryFound(id identity) (reason string, err error) {
 	return "", n.bootstrap(founders)
 }
 
+// probeTimeout bounds one question to one server.
+const probeTimeout = helloTimeout / 4
+
 // probeAll asks all other configured servers at once who they are.
-func (n *Node) probeAll() map[int]welcome {
+func (n *Node) probeAll(timeout time.Duration) map[int]welcome {
 	var mu sync.Mutex
 	answers := map[int]welcome{}
 	var wg sync.WaitGroup
@@ -110,7 +113,7 @@ func (n *Node) probeAll() map[int]welcome {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
-			if w, ok := n.probe(p); ok {
+			if w, ok := n.probe(p, timeout); ok {
 				mu.Lock()
 				defer mu.Unlock()
 				answers[p.ID] = w
@@ -121,8 +124,8 @@ func (n *Node) probeAll() map[int]welcome {
 	return answers
 }
 
-func (n *Node) probe(p Peer) (welcome, bool) {
-	conn, w, err := n.greet(kindProbe, fmt.Sprintf("%d-0", p.ID), p.Address, helloTimeout/4)
+func (n *Node) probe(p Peer, timeout time.Duration) (welcome, bool) {
+	conn, w, err := n.greet(kindProbe, fmt.Sprintf("%d-0", p.ID), p.Address, timeout)
 	if err != nil {
 		return w, false
 	}

@@ -33,6 +33,8 @@ func (n *Node) manageMembers() {
 		n.logger.Info("the leader changes the membership", "change", change)
 		if err := apply().Error(); err != nil {
 			n.logger.Warn("a change of the membership failed and is tried again", "change", change, "error", err)
+		} else {
+			n.logger.Info("the membership has changed", "change", change)
 		}
 	}
 }
@@ -64,7 +66,7 @@ func (n *Node) changeOf(p Peer, s raft.Server, there bool) (string, func() raft.
 	if p.ID != n.cfg.ServerID && !streaming {
 		// Not heard from: it may be new, or another server after its disk was
 		// wiped.
-		w, ok := n.probe(p)
+		w, ok := n.probe(p, probeTimeout)
 		switch {
 		case !ok:
 			return "", nil

@@ -243,21 +243,20 @@ func (n *Node) watchLeadership() {
 	defer n.workers.Done()
 	var barrier chan error
 	var again <-chan time.Time // a barrier is owed: the last one was refused or failed
+	stalled := false
+	look := n.stallTicks()
 	for {
 		select {
+		case <-look:
+			if n.disk.stalledFor(n.cfg.DiskStallLimit) != stalled {
+				stalled = !stalled
+				barrier, again = n.diskStalled(stalled)
+			}
 		case <-n.stop:
 			n.setLeading(false)
 			return
 		case leads := <-n.raft.LeaderCh():
-			barrier, again = nil, nil
-			n.batcher.setLeading(leads)
-			if !leads {
-				n.setLeading(false)
-				n.events.LeaderChanged(-1)
-				continue
-			}
-			n.events.LeaderChanged(n.cfg.ServerID)
-			barrier, again = n.startBarrier()
+			barrier, again = n.leads(leads && !stalled)
 		case <-again:
 			barrier, again = n.startBarrier()
 		case err := <-barrier:
@@ -269,6 +268,26 @@ func (n *Node) watchLeadership() {
 			}
 		}
 	}
+}
+
+// leads opens or closes what a leader does, and returns the barrier to wait
+// for, or when to try it, if any. Raft keeps only its latest word, so one true
+// may follow another: then others may have led between.
+func (n *Node) leads(leads bool) (barrier chan error, again <-chan time.Time) {
+	n.setLeading(false)
+	n.batcher.setLeading(leads)
+	if n.cfg.alone() { // where there are others, watchLeader tells
+		leader := -1
+		if leads {
+			leader = n.cfg.ServerID
+		}
+		n.events.LeaderChanged(leader)
+	}
+	if !leads {
+		n.followers.closeAll()
+		return nil, nil
+	}
+	return n.startBarrier()
 }
 
 // barrierRetry is the pause before a barrier is tried again that was refused,

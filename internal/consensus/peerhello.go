@@ -51,6 +51,8 @@ type welcome struct {
 	// ID is the Raft id of who answers.
 	ID     string `json:"id"`
 	Wanted string `json:"wanted"`
+	// Leader is the leader that who answers has a stream to, or is itself.
+	Leader string `json:"leader,omitempty"`
 	// Formed tells that who answers belongs to an ensemble; Founders are then
 	// the members that the ensemble was formed of.
 	Formed   bool     `json:"formed"`
@@ -121,11 +123,13 @@ func (n *Node) answer(h hello) welcome {
 	id := n.stable.identity()
 	w := welcome{
 		ClusterID: id.ClusterID, ID: id.raftID(), Wanted: n.cfg.wantedHash(),
-		Formed: id.Formed, Founders: id.Founders,
+		Formed: id.Formed, Founders: id.Founders, Leader: n.attached(),
 	}
 	number, _ := splitRaftID(h.To)
 	from, _ := splitRaftID(h.From)
 	switch {
+	case n.port.isMuted():
+		w.Refused = "this server's disk does not answer"
 	case h.Version != helloVersion:
 		w.Refused = fmt.Sprintf("this server speaks version %d of the peer protocol, not %d", helloVersion, h.Version)
 	case number != id.ServerID:

@@ -25,6 +25,7 @@ type peerPort struct {
 	mu    sync.Mutex
 	conns map[net.Conn]struct{} // guarded by mu; all open ones, in and out
 	shut  bool                  // guarded by mu
+	muted bool                  // guarded by mu; no connection is taken or made
 }
 
 func (n *Node) openPeerPort() (*peerPort, error) {
@@ -114,12 +115,38 @@ func (p *peerPort) track(conn net.Conn) (net.Conn, bool) {
 	c := &trackedConn{Conn: conn, port: p}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.shut {
+	if p.shut || p.muted {
 		_ = conn.Close()
 		return nil, false
 	}
 	p.conns[c] = struct{}{}
 	return c, true
+}
+
+// mute ends all connections and takes and makes none until it is called again
+// with false. It tells whether that was a change.
+func (p *peerPort) mute(on bool) (changed bool) {
+	p.mu.Lock()
+	changed = p.muted != on
+	p.muted = on
+	var open []net.Conn
+	if on {
+		for c := range p.conns {
+			open = append(open, c.(*trackedConn).Conn)
+		}
+		clear(p.conns)
+	}
+	p.mu.Unlock()
+	for _, c := range open {
+		_ = c.Close()
+	}
+	return changed
+}
+
+func (p *peerPort) isMuted() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.muted
 }
 
 // close ends the port and all connections.

@@ -198,8 +198,11 @@ func (n *Node) serveStream(conn net.Conn, from string) {
 			}
 			n.followers.applied(from, v[0])
 		case frameQuery:
-			if !n.leading.Load() {
+			switch {
+			case n.raft.State() != raft.Leader:
 				return ErrNotLeader
+			case !n.leading.Load():
+				return nil // soon; the follower asks again
 			}
 			return s.send(frameReady, u64(n.raft.CommitIndex()))
 		}

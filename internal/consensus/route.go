@@ -1,6 +1,7 @@
 package consensus
 
 import (
+	"net"
 	"sync"
 	"time"
 
@@ -9,8 +10,9 @@ import (
 
 // route says where this server's proposals go.
 type route struct {
-	mu     sync.Mutex
-	stream *stream // guarded by mu; to the leader, nil if there is none
+	mu       sync.Mutex
+	stream   *stream // guarded by mu; to the leader once this server has caught up, else nil
+	attached string  // guarded by mu; Raft id of the leader that there is a stream to
 }
 
 func (r *route) get() *stream {
@@ -19,13 +21,22 @@ func (r *route) get() *stream {
 	return r.stream
 }
 
-// set replaces the stream and tells whether there was another.
-func (r *route) set(s *stream) (had bool) {
+func (r *route) set(s *stream) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	had = r.stream != nil && r.stream != s
 	r.stream = s
-	return had
+}
+
+func (r *route) attach(leader string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.attached = leader
+}
+
+func (r *route) leader() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.attached
 }
 
 // redial is the pause between two attempts to reach the leader.
@@ -57,13 +68,58 @@ func (n *Node) otherLeader() (raft.Server, bool) {
 	return raft.Server{ID: id, Address: addr}, true
 }
 
+// changed tells whether the given server no longer is who leads.
+func (n *Node) changed(leader raft.Server) bool {
+	now, ok := n.otherLeader()
+	return ok && now.ID != leader.ID || !ok && n.raft.State() == raft.Leader
+}
+
+// greetLeader dials the leader, and gives up when another server leads: a
+// server that is cut off would be waited for meanwhile.
+func (n *Node) greetLeader(leader raft.Server) net.Conn {
+	type result struct {
+		conn net.Conn
+		who  welcome
+		err  error
+	}
+	done := make(chan result, 1)
+	go func() {
+		address := n.addressOf(string(leader.ID), string(leader.Address))
+		conn, who, err := n.greet(kindStream, string(leader.ID), address, helloTimeout)
+		done <- result{conn, who, err}
+	}()
+	abandon := func() {
+		go func() {
+			if r := <-done; r.err == nil {
+				_ = r.conn.Close()
+			}
+		}()
+	}
+	for {
+		select {
+		case r := <-done:
+			if r.err != nil {
+				n.leaderGone(leader.ID, r.err, r.who.ID)
+			}
+			return r.conn
+		case <-n.leaderMoved:
+			if n.changed(leader) {
+				abandon()
+				return nil
+			}
+		case <-n.stop:
+			abandon()
+			return nil
+		}
+	}
+}
+
 // followOne keeps one stream until it breaks or another server leads. The
 // route is open, and the server told so, once this server has applied what was
 // committed when it asked.
 func (n *Node) followOne(leader raft.Server) {
-	conn, _, err := n.greet(kindStream, string(leader.ID), n.addressOf(string(leader.ID), string(leader.Address)), helloTimeout)
-	if err != nil {
-		n.leaderGone(leader.ID, err)
+	conn := n.greetLeader(leader)
+	if conn == nil {
 		return
 	}
 	tracked, ok := n.port.track(conn)
@@ -72,19 +128,23 @@ func (n *Node) followOne(leader raft.Server) {
 	}
 	number, _ := splitRaftID(string(leader.ID))
 	s := newStream(tracked, number, n.cfg.StreamTimeout)
-	ended := make(chan struct{})
-	ready := make(chan uint64, 1)
+	f := &following{node: n, leader: leader, stream: s, ended: make(chan struct{}), ready: make(chan uint64, 1)}
 	go s.write()
 	go func() {
-		defer close(ended)
-		_ = s.read(func(kind byte, payload []byte) error { return n.fromLeader(leader, ready, kind, payload) })
+		defer close(f.ended)
+		_ = s.read(func(kind byte, payload []byte) error { return n.fromLeader(leader, f.ready, kind, payload) })
 	}()
-	n.route.set(s)
-	n.attend(leader, s, ready, ended)
+	n.route.attach(string(leader.ID))
+	f.attend()
+	// First nothing more goes onto the stream, then it is said that the fate
+	// of what went there is unknown.
 	s.close()
-	<-ended
+	<-f.ended
+	n.route.attach("")
 	n.route.set(nil)
-	n.events.Route(false)
+	if f.open {
+		n.events.Route(false)
+	}
 }
 
 func (n *Node) fromLeader(leader raft.Server, ready chan uint64, kind byte, payload []byte) error {
@@ -111,39 +171,83 @@ func (n *Node) fromLeader(leader raft.Server, ready chan uint64, kind byte, payl
 	return nil
 }
 
-// attend reports progress over the stream, opens the route once this server
-// has caught up, and returns when the stream ends or another server leads.
-func (n *Node) attend(leader raft.Server, s *stream, ready chan uint64, ended chan struct{}) {
+// following is one stream to a leader, and how far behind it this server is.
+// It belongs to the goroutine that attends to it.
+type following struct {
+	node   *Node
+	leader raft.Server
+	stream *stream
+	ended  chan struct{} // closed when the stream's reader has ended
+	ready  chan uint64   // the leader's answers: its commit index
+
+	known  bool      // an answer has come
+	target uint64    // what was committed at the leader …
+	since  time.Time // … when this answer came; kept until it is applied here
+	open   bool      // the route is open
+}
+
+// attend reports progress over the stream and asks what is committed, opens
+// the route once this server has caught up, and returns when the stream ends,
+// another server leads, or this server has fallen behind: heartbeats go on
+// even where its disk or its state machine is stuck, and clients must not be
+// kept on a state that gets older and older.
+func (f *following) attend() {
+	n := f.node
 	tick := time.NewTicker(n.cfg.StreamTimeout / 20)
 	defer tick.Stop()
-	target, known, open := uint64(0), false, false
 	poll := time.NewTicker(2 * time.Millisecond)
 	defer poll.Stop()
-	_ = s.send(frameQuery)
-	for {
+	_ = f.stream.send(frameQuery)
+	for polls := 1; ; polls++ {
 		select {
 		case <-n.stop:
 			return
-		case <-ended:
+		case <-f.ended:
 			return
-		case target = <-ready:
-			known = true
+		case v := <-f.ready:
+			if !f.known || n.raft.AppliedIndex() >= f.target {
+				f.known, f.target, f.since = true, v, time.Now()
+			}
 		case <-n.leaderMoved:
 		case <-tick.C:
-			_ = s.send(frameApplied, u64(n.raft.AppliedIndex()))
+			_ = f.stream.send(frameApplied, u64(n.raft.AppliedIndex()))
+			_ = f.stream.send(frameQuery)
 		case <-poll.C:
-			if open {
+			switch {
+			case f.open:
 				poll.Stop()
+			case !f.known && polls%10 == 0:
+				_ = f.stream.send(frameQuery) // the leader may just have begun to lead
 			}
 		}
-		if now, ok := n.otherLeader(); ok && now.ID != leader.ID || !ok && n.raft.State() == raft.Leader {
+		if n.changed(f.leader) || !f.measure() {
 			return
 		}
-		if known && !open && n.raft.AppliedIndex() >= target {
-			open = true
-			n.events.Route(true)
-		}
 	}
+}
+
+// measure opens the route when the target is reached. It returns false when
+// this server has been behind for too long.
+func (f *following) measure() bool {
+	n := f.node
+	if !f.known {
+		return true
+	}
+	if n.raft.AppliedIndex() < f.target {
+		if f.open && time.Since(f.since) > n.cfg.StreamTimeout/2 {
+			n.logger.Warn("this server is behind the leader and does not catch up; it takes no writes until it has",
+				"applied", n.raft.AppliedIndex(), "committed", f.target, "since", time.Since(f.since).Round(time.Millisecond))
+			return false
+		}
+		return true
+	}
+	f.since = time.Now()
+	if !f.open {
+		f.open = true
+		n.route.set(f.stream)
+		n.events.Route(true)
+	}
+	return true
 }
 
 // Send hands a message of the server room to the leader. It is lost if there
@@ -159,6 +263,25 @@ func (n *Node) Broadcast(payload []byte) {
 	for _, s := range n.followers.streams() {
 		_ = s.send(frameMessage, payload)
 	}
+}
+
+// VerifyLeader returns nil if this server still led after the call began, as a
+// majority has confirmed. It waits for that majority.
+func (n *Node) VerifyLeader() error {
+	if !n.leading.Load() {
+		return ErrNotLeader
+	}
+	return translate(n.raft.VerifyLeader().Error())
+}
+
+// Attached tells whether a server has a stream to this one.
+func (n *Node) Attached(serverID int) bool {
+	for _, s := range n.followers.streams() {
+		if s.peer == serverID {
+			return true
+		}
+	}
+	return false
 }
 
 // keepStreams is a goroutine: it keeps the deadline of the leader's streams

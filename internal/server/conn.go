@@ -36,6 +36,8 @@ type conn struct {
 	session    atomic.Int64               // 0 until the session is established
 	timeout    atomic.Int32               // negotiated, ms
 	heard      atomic.Int64               // monotonic time of the last request, ns
+	owned      atomic.Int64               // monotonic time when the handshake that made it the owner began, ns
+	held       atomic.Bool                // its read loop holds a command back until there is a leader
 	identities atomic.Pointer[[]proto.ID] // replaced as a whole by the read loop
 	gone       atomic.Bool                // being closed
 	dirty      bool                       // has got something from the entry being applied; the goroutine that applies only

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -86,6 +87,8 @@ const dueNamedMax = 8
 
 // closeDue proposes to close the sessions whose time is up.
 func (d *duties) closeDue(due []session.Due) {
+	pardoned := d.server.heard.pardon(due)
+	due = slices.DeleteFunc(due, func(one session.Due) bool { return pardoned[one.ID] })
 	for i, one := range due {
 		if i < dueNamedMax {
 			d.server.logger.Info("proposing to close a session whose time is up", "session", one.ID.String())
@@ -100,20 +103,23 @@ func (d *duties) closeDue(due []session.Due) {
 	}
 }
 
-// collectHeard tells the tracker when each connection was last heard. One with
-// requests in work may be held back from reading, and its pings wait in the
-// socket: it is not silent, the server is slow.
+// lastHeard is when the connection was last heard. One with requests in work
+// may be held back from reading, and its pings wait in the socket: it is not
+// silent, the server is slow.
+func (c *conn) lastHeard(now time.Duration) time.Duration {
+	if c.queue.length() > 0 {
+		return now
+	}
+	return time.Duration(c.heard.Load())
+}
+
+// collectHeard tells the tracker when each connection was last heard.
 func (s *Server) collectHeard() {
 	now := s.clock.Monotonic()
 	for _, c := range s.conns.all() {
-		id, heard := c.SessionID(), time.Duration(c.heard.Load())
-		if id == 0 || c.Gone() {
-			continue
+		if id := c.SessionID(); id != 0 && !c.Gone() {
+			s.tracker.Touch(id, c.lastHeard(now))
 		}
-		if c.queue.length() > 0 {
-			heard = now
-		}
-		s.tracker.Touch(id, heard)
 	}
 	if s.embedding.Connected != nil {
 		for _, id := range s.embedding.Connected() {

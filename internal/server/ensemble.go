@@ -49,6 +49,7 @@ func (s *Server) peers(c *consensus.Config) {
 		c.PeerListen = e.PeerListen
 	}
 	c.StreamTimeout = max(s.patience(), 100*time.Millisecond)
+	c.DiskStallLimit = max(s.patience()/2, time.Second)
 }
 
 // patience is how long a server may be without a leader, or behind it, before
@@ -82,43 +83,40 @@ func (s *Server) publishMembership() {
 	s.duties.propose(proto.Txn{TxnHeader: proto.TxnHeader{Type: proto.OpReconfig}, Body: []byte(want)})
 }
 
-// reportHeard is a goroutine of an ensemble's server: twice a tick it tells
-// the leader which of the sessions connected here it has heard since, and how
-// long ago. Requests of any kind count.
-func (s *Server) reportHeard() {
-	defer s.running.Done()
-	last := time.Duration(-1)
-	for s.pause(s.config.Session.TickTime / 2) {
-		now := s.clock.Monotonic()
-		var report []byte
-		for _, c := range s.conns.all() {
-			heard := time.Duration(c.heard.Load())
-			if id := c.SessionID(); id != 0 && heard > last && !c.Gone() {
-				report = proto.AppendLong(proto.AppendLong(report, int64(id)), int64(now-heard))
-			}
-		}
-		last = now
-		if len(report) > 0 {
-			s.node.Send(report)
-		}
-	}
-}
-
-// takeReport is the leader's side of reportHeard.
-func (s *Server) takeReport(report []byte) {
-	now := s.clock.Monotonic()
-	d := proto.NewDecoder(report)
-	for len(d.Rest()) >= 16 {
-		id, ago := proto.SessionID(d.Long()), time.Duration(d.Long())
-		s.tracker.Touch(id, now-max(ago, 0))
-	}
-}
-
-// closeUnsettled closes the connections that have a write on its way.
+// closeUnsettled closes the connections that have a write, or a session, on its
+// way. One that is held back until there is a leader has none.
+//
+// They are closed by goroutines of their own, and in between one of them may
+// propose its next write over the next way. Apply then finds that number out of
+// turn, so nothing of the connection takes effect behind a write that was lost.
 func (s *Server) closeUnsettled() {
 	for _, c := range s.conns.all() {
-		if c.queue.length() > 0 || c.SessionID() == 0 {
+		waiting := c.queue.length()
+		if c.SessionID() == 0 {
+			waiting = 1
+		}
+		if c.held.Load() {
+			waiting--
+		}
+		if waiting > 0 {
 			go c.close(reasonFateUnknown, "the way to the leader broke")
 		}
 	}
+}
+
+// noLeaderPause is how long a connection waits before it offers a command again
+// that found no leader.
+const noLeaderPause = 10 * time.Millisecond
+
+// awaitWay holds a connection back whose command found no leader: nothing has
+// been sent, so it may wait for the next one. It returns false when the
+// connection is closed, at the latest by the serving gate.
+func (s *Server) awaitWay(c *conn) bool {
+	if !s.distributed || !s.serving.Load() {
+		return false
+	}
+	c.held.Store(true)
+	ok := s.pause(noLeaderPause) && !c.Gone()
+	c.held.Store(false)
+	return ok
 }

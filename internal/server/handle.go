@@ -30,6 +30,10 @@ func (c *conn) handle(frame []byte, now time.Duration) bool {
 	if c.Gone() {
 		return false // its session has moved: the close is on its way
 	}
+	if c.server.heard.doubtful(c, now) {
+		c.close(reasonNotConfirmed, "")
+		return false
+	}
 	c.stats.received.Add(1)
 	c.server.metrics.packetsReceived.Add(1)
 	c.server.metrics.bytesReceived.Add(int64(len(frame) + 4))
@@ -148,6 +152,10 @@ func (c *conn) propose(h proto.RequestHeader, body []byte, now time.Duration, lo
 			return true
 		case errors.Is(err, consensus.ErrQueueFull):
 			if c.server.pause(queueFullPause) {
+				continue
+			}
+		case errors.Is(err, consensus.ErrNotLeader) && c.queue.length() == 1:
+			if c.server.awaitWay(c) {
 				continue
 			}
 		case errors.Is(err, consensus.ErrDiskFull):

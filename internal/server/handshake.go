@@ -2,8 +2,10 @@ package server
 
 import (
 	"crypto/rand"
+	"errors"
 	"time"
 
+	"github.com/zooraft/zooraft/internal/consensus"
 	"github.com/zooraft/zooraft/internal/proto"
 	"github.com/zooraft/zooraft/internal/state"
 )
@@ -42,9 +44,15 @@ func (c *conn) handshake(frame []byte) bool {
 	limits := &c.server.config.Session
 	timeout := min(max(time.Duration(req.TimeoutMillis)*time.Millisecond, limits.MinTimeout), limits.MaxTimeout)
 	c.heard.Store(int64(c.server.clock.Monotonic()))
+	c.owned.Store(c.heard.Load())
 	c.stats.hasReadOnly = req.HasReadOnly
 	for {
-		if !c.proposeSession(&req, int32(timeout.Milliseconds())) {
+		err := c.proposeSession(&req, int32(timeout.Milliseconds()))
+		if errors.Is(err, consensus.ErrNotLeader) && c.server.awaitWay(c) {
+			c.owned.Store(int64(c.server.clock.Monotonic()))
+			continue
+		}
+		if err != nil {
 			c.close(reasonFateUnknown, "no session could be proposed")
 			return false
 		}
@@ -68,7 +76,7 @@ func (c *conn) handshake(frame []byte) bool {
 
 // proposeSession proposes to create a session, or to make this connection the
 // owner of the one that the client names.
-func (c *conn) proposeSession(req *proto.ConnectRequest, timeoutMillis int32) bool {
+func (c *conn) proposeSession(req *proto.ConnectRequest, timeoutMillis int32) error {
 	t := proto.Txn{TxnHeader: proto.TxnHeader{
 		Session: req.SessionID, Type: proto.OpRenewSession, Origin: c.origin(),
 	}}
@@ -84,7 +92,7 @@ func (c *conn) proposeSession(req *proto.ConnectRequest, timeoutMillis int32) bo
 		}
 	}
 	t.Body = body.Append(nil)
-	return c.server.node.Propose(c.id, t.Append(nil)) == nil
+	return c.server.node.Propose(c.id, t.Append(nil))
 }
 
 // tell wakes the handshake. It never blocks: what comes second finds the

@@ -146,12 +146,15 @@ func (k *hook) Route(open bool) {
 }
 
 // Message implements consensus.Events.
-func (k *hook) Message(_ int, payload []byte) { k.takeReport(payload) }
+func (k *hook) Message(from int, payload []byte) { k.heard.take(from, payload) }
 
 // Leading implements consensus.Events: duties run, and clients are served,
 // once all of the log has been applied.
 func (k *hook) Leading(leading bool) {
 	k.leading.Store(leading)
+	if leading {
+		k.reigns.Add(1)
+	}
 	select {
 	case k.leadingChanged <- struct{}{}:
 	default:

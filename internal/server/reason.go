@@ -38,6 +38,7 @@ const (
 	reasonTooManyIdentities reason = "too_many_identities" // auth packets without end
 	reasonSessionless       reason = "sessionless_timeout" // no session in time
 	reasonOutboxFull        reason = "outbox_full"         // it does not read what it asked for
+	reasonNotConfirmed      reason = "not_confirmed"       // the leader has not confirmed for long that its session lives
 	reasonWord              reason = "four_letter_word"    // a word has been answered
 	reasonDiskFull          reason = "disk_full"           // no session can be made for want of disk
 	reasonTest              reason = "test"                // a test that embeds the server asked for it

@@ -77,6 +77,7 @@ type Server struct {
 	leaderID    atomic.Int64 // −1 when none is known
 
 	leading        atomic.Bool   // this server leads and has applied all of the log
+	reigns         atomic.Uint64 // how often this server has begun to lead
 	leadingChanged chan struct{} // capacity 1
 	started        time.Time
 
@@ -91,6 +92,7 @@ type Server struct {
 	requestThrottle *requestThrottle
 	leaderClock     *leaderClock
 	duties          *duties
+	heard           *heard
 
 	state   *state.Machine
 	hook    *hook
@@ -139,8 +141,9 @@ func Start(o Options) (*Server, error) {
 	s.running.Add(1)
 	go s.lead()
 	if s.distributed {
-		s.running.Add(1)
-		go s.reportHeard()
+		s.running.Add(2)
+		go s.heard.report()
+		go s.heard.confirm()
 	}
 	return s, nil
 }
@@ -221,6 +224,7 @@ func build(o Options) (*Server, error) {
 	s.connectThrottle = newConnectThrottle(c.Throttle, s.clock.Monotonic, s.metrics.tokenDeficit.Observe)
 	s.requestThrottle = &requestThrottle{server: s}
 	s.duties = &duties{server: s}
+	s.heard = newHeard(s)
 	s.hook = &hook{Server: s}
 	s.state = state.New(s.hook, watch.New(watch.NewMetrics(s.registry)))
 	s.state.CountTraffic(newTraffic(s.registry))
@@ -300,11 +304,16 @@ func (s *Server) openChannel() {
 // is the case now, so that quick changes cannot be taken in the wrong order.
 func (s *Server) lead() {
 	defer s.running.Done()
+	reign := uint64(0)
 	for {
 		select {
 		case <-s.stopped:
 			return
 		case <-s.leadingChanged:
+		}
+		if now := s.reigns.Load(); now != reign {
+			reign = now
+			s.duties.stop() // another server may have led between
 		}
 		if s.leading.Load() {
 			s.duties.start()

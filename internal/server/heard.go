@@ -1,0 +1,208 @@
+package server
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/zooraft/zooraft/internal/proto"
+	"github.com/zooraft/zooraft/internal/session"
+	"github.com/zooraft/zooraft/internal/state"
+)
+
+/*
+Who has been heard. The leader alone judges whether a session's time is up, but
+clients talk to any server. So each server reports to the leader which sessions
+it has heard, and the leader confirms the report once a majority has confirmed
+that it still leads.
+
+	server ── heard: when built, (session, ago)… ──► leader: Tracker.Touch
+	server ◄─ confirmed: whose, when built ───────── leader, after VerifyLeader
+
+A server that is cut off goes on for a while for clients that only read. It must
+not answer a session that the majority may have closed meanwhile: its client
+would believe that it holds a lock which is somebody else's. So a connection is
+closed once no report has been confirmed for two thirds of its session's
+timeout. A confirmation speaks of the moment when its report was built, so no
+clocks are compared.
+*/
+
+// Kinds of messages between servers: the first byte.
+const (
+	messageHeard     = 'H' // when built, then (session, nanoseconds ago) each
+	messageConfirmed = 'C' // server, when built
+)
+
+// heard is what a server of an ensemble knows about its reports and, where it
+// leads, about those of the others.
+type heard struct {
+	server *Server
+	// confirmed is the monotonic time of the last report that was confirmed;
+	// at the leader, of its own last confirmation by a majority.
+	confirmed atomic.Int64
+
+	mu       sync.Mutex
+	owed     map[int]int64         // guarded by mu; by server, the newest report to confirm
+	last     map[int]time.Duration // guarded by mu; by server, when its last report came
+	pardoned map[int]bool          // guarded by mu; servers whose sessions were given time since their last report
+}
+
+func newHeard(s *Server) *heard {
+	return &heard{server: s, owed: map[int]int64{}, last: map[int]time.Duration{}, pardoned: map[int]bool{}}
+}
+
+// interval is the time between two reports: half a tick, or less where shorter
+// sessions are allowed.
+func (k *heard) interval() time.Duration {
+	c := &k.server.config.Session
+	return max(min(c.TickTime/2, c.MinTimeout/8), 10*time.Millisecond)
+}
+
+// report is a goroutine. What has not been confirmed is reported again.
+func (k *heard) report() {
+	s := k.server
+	defer s.running.Done()
+	for s.pause(k.interval()) {
+		now := s.clock.Monotonic()
+		confirmed := time.Duration(k.confirmed.Load())
+		report := proto.AppendLong([]byte{messageHeard}, int64(now))
+		for _, c := range s.conns.all() {
+			if k.doubtful(c, now) {
+				go c.close(reasonNotConfirmed, "")
+				continue
+			}
+			at := c.lastHeard(now)
+			if id := c.SessionID(); id != 0 && at > confirmed-k.interval() && !c.Gone() {
+				report = proto.AppendLong(proto.AppendLong(report, int64(id)), int64(now-at))
+			}
+		}
+		s.node.Send(report)
+	}
+}
+
+// doubtful tells whether the session of a connection may have been closed
+// without this server knowing.
+func (k *heard) doubtful(c *conn, now time.Duration) bool {
+	if !k.server.distributed {
+		return false
+	}
+	timeout := time.Duration(c.timeout.Load()) * time.Millisecond
+	since := time.Duration(max(k.confirmed.Load(), c.owned.Load()))
+	return timeout > 0 && now-since > timeout*2/3
+}
+
+// confirm is a goroutine: where this server leads, a majority confirms that
+// from time to time, and then the reports that came before are confirmed.
+func (k *heard) confirm() {
+	s := k.server
+	defer s.running.Done()
+	for s.pause(k.interval() / 2) {
+		if !s.leading.Load() {
+			continue
+		}
+		k.mu.Lock()
+		owed := k.owed
+		k.owed = map[int]int64{}
+		k.mu.Unlock()
+		begun := s.clock.Monotonic()
+		if s.node.VerifyLeader() != nil {
+			continue
+		}
+		k.confirmedAt(begun)
+		for server, built := range owed {
+			s.node.Broadcast(proto.AppendLong(proto.AppendLong([]byte{messageConfirmed}, int64(server)), built))
+		}
+	}
+}
+
+func (k *heard) confirmedAt(at time.Duration) {
+	for {
+		old := k.confirmed.Load()
+		if old >= int64(at) || k.confirmed.CompareAndSwap(old, int64(at)) {
+			return
+		}
+	}
+}
+
+// take reads a message of another server.
+func (k *heard) take(from int, message []byte) {
+	if len(message) < 1 {
+		return
+	}
+	s := k.server
+	d := proto.NewDecoder(message[1:])
+	switch message[0] {
+	case messageHeard:
+		built := d.Long()
+		now := s.clock.Monotonic()
+		for len(d.Rest()) >= 16 {
+			id, ago := proto.SessionID(d.Long()), time.Duration(d.Long())
+			s.tracker.Touch(id, now-max(ago, 0))
+		}
+		if d.Err() != nil {
+			return
+		}
+		k.mu.Lock()
+		k.owed[from], k.last[from] = built, now
+		delete(k.pardoned, from)
+		k.mu.Unlock()
+	case messageConfirmed:
+		server, built := d.Long(), d.Long()
+		if d.Err() == nil && server == int64(s.serverID) {
+			k.confirmedAt(time.Duration(built))
+		}
+	}
+}
+
+// overdue are the servers that are connected but whose reports do not come: it
+// may be this server, or the way, that is slow, and their clients may be well.
+// Each is named once between two reports, so that a dead server's sessions end.
+func (k *heard) overdue() map[int32]bool {
+	now := k.server.clock.Monotonic()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	out := map[int32]bool{}
+	for server, last := range k.last {
+		if now-last > 3*k.interval() && !k.pardoned[server] && k.server.node.Attached(server) {
+			out[int32(server)] = true
+		}
+	}
+	return out
+}
+
+// pardon gives the sessions of servers whose reports are overdue their full
+// timeout again, once.
+func (k *heard) pardon(due []session.Due) (pardoned map[proto.SessionID]bool) {
+	late := k.overdue()
+	if len(late) == 0 {
+		return nil
+	}
+	s := k.server
+	pardoned = map[proto.SessionID]bool{}
+	now := s.clock.Monotonic()
+	s.state.View(func(v state.View) {
+		for _, one := range due {
+			if row := v.Table.Get(one.ID); row != nil && late[row.Owner.Server] {
+				pardoned[one.ID] = true
+			}
+		}
+	})
+	if len(pardoned) == 0 {
+		return nil
+	}
+	s.state.View(func(v state.View) {
+		for _, row := range v.Table.Rows() {
+			if late[row.Owner.Server] {
+				s.tracker.Touch(row.ID, now)
+			}
+		}
+	})
+	k.mu.Lock()
+	for server := range late {
+		k.pardoned[int(server)] = true
+	}
+	k.mu.Unlock()
+	s.logger.Warn("reports of sessions that other servers have heard are overdue; those sessions get their full timeout again",
+		"sessions", len(pardoned))
+	return pardoned
+}
