@@ -224,10 +224,23 @@ func (e *ensemble) takesClients(id int) bool {
 	return true
 }
 
-func (e *ensemble) kill(id int) { e.servers[id].Kill(e.t) }
+// kill ends a server's process with SIGKILL, and its peer port with it.
+func (e *ensemble) kill(id int) {
+	e.net.refuse(id)
+	e.servers[id].Kill(e.t)
+}
+
+// stop ends a server's process with SIGTERM.
+func (e *ensemble) stop(id int) {
+	e.servers[id].Stop(e.t)
+	e.net.refuse(id)
+}
 
 // restart starts a server whose process has ended.
-func (e *ensemble) restart(id int) { e.servers[id].Launch(e.t) }
+func (e *ensemble) restart(id int) {
+	e.net.serveAgain(e.t, id)
+	e.servers[id].Launch(e.t)
+}
 
 func (e *ensemble) signal(id int, s syscall.Signal) { e.servers[id].Signal(e.t, s) }
 

@@ -76,13 +76,30 @@ func newFabric(t testing.TB, targets map[int]string) *fabric {
 	}
 	t.Cleanup(func() {
 		close(f.ended)
-		for _, l := range f.fronts {
-			_ = l.Close()
+		for id := range f.targets {
+			f.refuse(id)
 		}
 		f.closeConns(func(*pipe) bool { return true })
 		f.wg.Wait()
 	})
 	return f
+}
+
+// refuse makes a server's proxy refuse connections, as the port of a process
+// that has died does; serveAgain ends that.
+func (f *fabric) refuse(id int) { _ = f.fronts[id].Close() }
+
+func (f *fabric) serveAgain(t testing.TB, id int) {
+	t.Helper()
+	l, err := net.Listen("tcp", f.address(id))
+	if err != nil {
+		t.Fatalf("faults: %v", err)
+	}
+	f.mu.Lock()
+	f.fronts[id] = l
+	f.mu.Unlock()
+	f.wg.Add(1)
+	go f.accept(id, l)
 }
 
 // address is where the other servers reach a server.

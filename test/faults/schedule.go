@@ -133,7 +133,7 @@ func (r *runner) oneWay(id int, out bool) {
 }
 
 func (r *runner) restartCleanly(id int) {
-	r.e.servers[id].Stop(r.e.t)
+	r.e.stop(id)
 	r.e.restart(id)
 }
 
