@@ -3,6 +3,7 @@ package clients
 import (
 	"archive/zip"
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -40,14 +41,32 @@ func TestCurator(t *testing.T) {
 	classPath := classes + string(filepath.ListSeparator) + jars
 	names := curatorClasses(t, jars)
 	compare(t, suite{name: "curator", run: func(t *testing.T, g target, only []string) map[string]Result {
-		wanted := slices.Clone(names)
-		if only != nil {
-			wanted = slices.DeleteFunc(wanted, func(class string) bool {
-				return !slices.ContainsFunc(only, func(test string) bool { return strings.HasPrefix(test, class+"::") })
-			})
+		if only == nil {
+			return runJUnit(t, g, classPath, names)
 		}
-		return onlyNamed(runJUnit(t, g, classPath, wanted), only)
+		return onlyNamed(runJUnit(t, g, classPath, classesOf(only)), only)
 	}})
+}
+
+// classesOf turns tests, Class::method or Class::method#2, into what Runner
+// reads: Class#method,method, or the class alone when it did not end.
+func classesOf(tests []string) []string {
+	methods := map[string][]string{}
+	whole := map[string]bool{}
+	for _, test := range tests {
+		class, method, _ := strings.Cut(test, "::")
+		method, _, _ = strings.Cut(method, "#")
+		whole[class] = whole[class] || strings.HasPrefix(method, "(")
+		methods[class] = append(methods[class], method)
+	}
+	var lines []string
+	for class, names := range methods {
+		if !whole[class] {
+			class += "#" + strings.Join(names, ",")
+		}
+		lines = append(lines, class)
+	}
+	return lines
 }
 
 // testClass matches the names that Curator's own build takes for tests.
@@ -57,6 +76,7 @@ var testClass = regexp.MustCompile(`(^|/)(Test[^/$]*|[^/$]*Test)\.class$`)
 func curatorClasses(t *testing.T, jars string) []string {
 	t.Helper()
 	names := []string{"zooraft.CuratorChecks"}
+	size := map[string]uint64{}
 	for _, jar := range filepath.SplitList(jars) {
 		if !strings.HasSuffix(jar, "-tests.jar") {
 			continue
@@ -67,7 +87,9 @@ func curatorClasses(t *testing.T, jars string) []string {
 		}
 		for _, file := range archive.File {
 			if testClass.MatchString(file.Name) {
-				names = append(names, strings.ReplaceAll(strings.TrimSuffix(file.Name, ".class"), "/", "."))
+				name := strings.ReplaceAll(strings.TrimSuffix(file.Name, ".class"), "/", ".")
+				names = append(names, name)
+				size[name] = file.UncompressedSize64
 			}
 		}
 		archive.Close()
@@ -75,6 +97,9 @@ func curatorClasses(t *testing.T, jars string) []string {
 	if len(names) < 50 {
 		t.Fatalf("only %d test classes in Curator's jars", len(names))
 	}
+	// Large classes take long more often than small ones, and a long one that
+	// begins last makes the whole wait.
+	slices.SortFunc(names, func(a, b string) int { return cmp.Compare(size[b], size[a]) })
 	return names
 }
 
@@ -110,7 +135,7 @@ func runJUnit(t *testing.T, g target, classPath string, classes []string) map[st
 				results, err := w.run(class)
 				mu.Lock()
 				merge(tests, results)
-				fmt.Fprintf(&times, "%7.1f s %s\n", time.Since(begin).Seconds(), class)
+				fmt.Fprintf(&times, "%7.1f s %.200s\n", time.Since(begin).Seconds(), class)
 				mu.Unlock()
 				if err != nil {
 					t.Logf("%s on %s: %v", class, g.server, err)
@@ -183,15 +208,16 @@ func startJUnit(g target, classPath, zooraft string, number int) (*junitWorker, 
 	return w, nil
 }
 
-// run runs one class. An error says that the JVM must be replaced; the class
+// run runs one class, or the methods that the line names. An error says that the JVM must be replaced; the class
 // then has a failed result of its own.
-func (w *junitWorker) run(class string) (map[string]Result, error) {
+func (w *junitWorker) run(line string) (map[string]Result, error) {
+	class, _, _ := strings.Cut(line, "#")
 	tests := map[string]Result{}
 	broken := func(reason string) (map[string]Result, error) {
 		tests[class+"::(the class)"] = Result{Status: Failed, Detail: reason}
 		return tests, fmt.Errorf("%s", reason)
 	}
-	if _, err := io.WriteString(w.stdin, class+"\n"); err != nil {
+	if _, err := io.WriteString(w.stdin, line+"\n"); err != nil {
 		return broken(err.Error())
 	}
 	late := time.After(curatorPatience)

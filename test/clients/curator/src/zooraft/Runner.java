@@ -9,18 +9,22 @@ import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.io.PrintWriter;
 import java.io.StringWriter;
+import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import org.junit.platform.engine.FilterResult;
 import org.junit.platform.engine.TestExecutionResult;
 import org.junit.platform.engine.support.descriptor.MethodSource;
 import org.junit.platform.launcher.Launcher;
+import org.junit.platform.launcher.PostDiscoveryFilter;
 import org.junit.platform.launcher.TestExecutionListener;
 import org.junit.platform.launcher.TestIdentifier;
 import org.junit.platform.launcher.core.LauncherDiscoveryRequestBuilder;
 import org.junit.platform.launcher.core.LauncherFactory;
 
 /**
- * Runs the JUnit classes named on its input, one a line, and writes a line for each test: status,
+ * Runs the JUnit classes named on its input, one a line, of which "Class#one,two" names only some
+ * methods, and writes a line for each test: status,
  * class, test and detail, between tabs. A line "end" follows each class.
  */
 public final class Runner {
@@ -33,11 +37,13 @@ public final class Runner {
         System.setOut(System.err);
         BufferedReader names = new BufferedReader(new InputStreamReader(System.in));
         Launcher launcher = LauncherFactory.create();
-        for (String name = names.readLine(); name != null; name = names.readLine()) {
+        for (String line = names.readLine(); line != null; line = names.readLine()) {
+            String name = line.split("#")[0];
             try {
                 launcher.execute(
                         LauncherDiscoveryRequestBuilder.request()
                                 .selectors(selectClass(name))
+                                .filters(onlyMethods(line))
                                 .configurationParameter("junit.jupiter.execution.timeout.default", "120 s")
                                 .build(),
                         new Listener(name));
@@ -48,6 +54,16 @@ public final class Runner {
             OUT.println("end");
         }
         System.exit(0);
+    }
+
+    private static PostDiscoveryFilter onlyMethods(String line) {
+        int from = line.indexOf('#');
+        List<String> wanted = from < 0 ? null : List.of(line.substring(from + 1).split(","));
+        return test -> FilterResult.includedIf(wanted == null
+                || test.getSource()
+                        .filter(MethodSource.class::isInstance)
+                        .map(source -> wanted.contains(((MethodSource) source).getMethodName()))
+                        .orElse(true));
     }
 
     private static final class Listener implements TestExecutionListener {
