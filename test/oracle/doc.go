@@ -26,6 +26,19 @@
 // of docs/compatibility.md; a row masks one field of one kind of exchange, and
 // each run prints how often each row was used.
 //
+// # How to use it
+//
+//	go test ./test/oracle                                   everything, 20 fresh seeds
+//	go test ./test/oracle -run Seeds -seed 7 -seeds 1       one seed again
+//	go test ./test/oracle -run Corpus -script file.txt      scripts of your own
+//	go test ./test/oracle -run Corpus -script file.txt -print    what the real server says
+//	go test ./test/oracle -run Seeds -ours apache           the real server with itself
+//
+// The scripts under corpus follow the sections of ZooKeeper's protocol; their
+// language is at Step. A difference prints the step, both servers' answers and
+// their bytes; a seed is shrunk first. A seed that has found something goes
+// into the corpus in its short form.
+//
 // The package owns scripts, their runner, the comparison, the generator and
 // the shrinker. It may not know the server's rooms: it imports proto for op
 // codes and record encoding, and nothing else of internal.

@@ -7,13 +7,15 @@ import (
 
 // Shrink takes steps out of a script that shows a difference, as long as a
 // difference of the same kind stays, and returns the short script with its
-// difference. Steps after the difference go first, then ever smaller runs of
-// steps (delta debugging). It stops when no single step can go, or when the
-// budget is used up.
+// difference. It stops when no single step can go, or when the budget is used
+// up.
 func (p *Pair) Shrink(script Script, d *Difference, budget time.Duration) (Script, *Difference) {
 	deadline := time.Now().Add(budget)
 	best, bestDiff := script, d
-	try := func(steps []Step) bool {
+	shows := func(steps []Step) bool {
+		if time.Now().After(deadline) {
+			return false
+		}
 		s := Script{Name: script.Name, Config: script.Config, Steps: steps}
 		p.MakeEven()
 		got, err := p.Run(s, nil)
@@ -28,29 +30,29 @@ func (p *Pair) Shrink(script Script, d *Difference, budget time.Duration) (Scrip
 		return true
 	}
 	if d.Step+1 < len(script.Steps) {
-		try(slices.Clone(script.Steps[:d.Step+1]))
+		shows(slices.Clone(script.Steps[:d.Step+1]))
 	}
-	for size := (len(best.Steps) + 1) / 2; size >= 1; {
+	minimise(best.Steps, shows)
+	return best, bestDiff
+}
+
+// minimise removes ever smaller runs of steps, last ones first, as long as
+// shows holds for what is left (delta debugging), and returns that. shows is
+// asked about each candidate once and may keep it.
+func minimise(steps []Step, shows func([]Step) bool) []Step {
+	for size := (len(steps) + 1) / 2; size >= 1; {
 		removed := false
-		for at := len(best.Steps) - size; at > -size && time.Now().Before(deadline); at -= size {
-			from := max(at, 0)
-			to := min(from+size, len(best.Steps))
-			if from >= to {
-				continue
+		for end := len(steps); end > 0; end -= size {
+			from := max(end-size, 0)
+			rest := slices.Delete(slices.Clone(steps), from, min(end, len(steps)))
+			if shows(rest) {
+				steps, removed = rest, true
 			}
-			if try(slices.Delete(slices.Clone(best.Steps), from, to)) {
-				removed = true
-			}
-		}
-		if time.Now().After(deadline) {
-			break
 		}
 		if size == 1 && !removed {
 			break
 		}
-		if !removed || size > 1 {
-			size = max(size/2, 1)
-		}
+		size = max(size/2, 1)
 	}
-	return best, bestDiff
+	return steps
 }
