@@ -27,14 +27,28 @@ type journal struct {
 	restores int      // guarded by mu
 	changed  chan struct{}
 
-	refuse string // a command that Apply does not understand
+	refuse string        // a command that Apply does not understand
+	gate   chan struct{} // guarded by mu; Apply waits for it, if set
 	// beforePersist runs at the start of persist, if set.
 	beforePersist func()
 }
 
 func newJournal() *journal { return &journal{changed: make(chan struct{}, 1)} }
 
+// block makes Apply wait until the channel is closed.
+func (j *journal) block(gate chan struct{}) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.gate = gate
+}
+
 func (j *journal) Apply(_, term uint64, millis int64, flags uint32, commands [][]byte) error {
+	j.mu.Lock()
+	gate := j.gate
+	j.mu.Unlock()
+	if gate != nil {
+		<-gate
+	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for _, c := range commands {

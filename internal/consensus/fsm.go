@@ -23,6 +23,11 @@ type fsm struct {
 	// refused is set when an entry was not understood: nothing later may be
 	// applied, and no snapshot may cover it.
 	refused atomic.Bool
+	// done is the index of the last entry that is finished here. The library's
+	// AppliedIndex runs ahead of it: it counts what has been handed over.
+	done atomic.Uint64
+	// restoring is the index of the snapshot opened last.
+	restoring func() uint64
 	// spoiled tells that the snapshot opened last could not be restored.
 	spoiled func(error)
 }
@@ -50,6 +55,7 @@ func (f *fsm) ApplyBatch(logs []*raft.Log) []any {
 				continue
 			}
 		}
+		f.done.Store(l.Index)
 	}
 	return responses
 }
@@ -83,8 +89,10 @@ func (f *fsm) Restore(r io.ReadCloser) error {
 	f.observe.restored(start)
 	if err != nil {
 		f.spoiled(err)
+		return err
 	}
-	return err
+	f.done.Store(f.restoring())
+	return nil
 }
 
 // frozen is a captured state on its way to a snapshot.

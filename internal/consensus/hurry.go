@@ -58,7 +58,7 @@ func (n *Node) hurry(leader raft.ServerID) {
 		_, id := n.raft.LeaderWithID()
 		return (id == leader || id == "") && n.raft.State() == raft.Follower && n.route.get() == nil
 	}
-	if !stillGone() || n.someoneFollows(leader) || !stillGone() {
+	if !stillGone() || n.someoneFollows() || !stillGone() {
 		return
 	}
 	n.logger.Info("the leader's process is gone; this server campaigns at once", "leader", leader)
@@ -79,8 +79,8 @@ func (n *Node) turnAfter(leader raft.ServerID) (turn int, voter bool) {
 	return turn, turn >= 0
 }
 
-// someoneFollows asks the other servers whether the leader is alive for them.
-func (n *Node) someoneFollows(leader raft.ServerID) bool {
+// someoneFollows asks the other servers whether a leader is alive for them.
+func (n *Node) someoneFollows() bool {
 	for _, w := range n.probeAll(askTimeout) {
 		if w.Leader != "" {
 			return true

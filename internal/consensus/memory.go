@@ -227,6 +227,16 @@ func (s *memorySnapshots) dropBefore(index uint64) {
 	}
 }
 
+// openedIndex is the index of the only snapshot that can have been opened.
+func (s *memorySnapshots) openedIndex() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.meta == nil {
+		return 0
+	}
+	return s.meta.Index
+}
+
 func (s *memorySnapshots) setAside(error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

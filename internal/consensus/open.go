@@ -83,7 +83,8 @@ func newNode(cfg Config, sm StateMachine, events Events) *Node {
 	}
 	n.trigger = newSnapshotTrigger(cfg)
 	n.fsm = &fsm{sm: sm, broken: n.fail, count: n.trigger.add, applied: n.tellCommit, observe: &n.cfg.Observe,
-		spoiled: func(err error) { n.snapshots.setAside(err) }}
+		spoiled:   func(err error) { n.snapshots.setAside(err) },
+		restoring: func() uint64 { return n.snapshots.openedIndex() }}
 	return n
 }
 

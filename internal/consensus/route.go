@@ -205,7 +205,7 @@ func (f *following) attend() {
 		case <-f.ended:
 			return
 		case v := <-f.ready:
-			if !f.known || n.raft.AppliedIndex() >= f.target {
+			if !f.known || n.hasApplied(f.target) {
 				f.known, f.target, f.since = true, v, time.Now()
 			}
 		case <-n.leaderMoved:
@@ -233,10 +233,10 @@ func (f *following) measure() bool {
 	if !f.known {
 		return true
 	}
-	if n.raft.AppliedIndex() < f.target {
+	if !n.hasApplied(f.target) {
 		if f.open && time.Since(f.since) > n.cfg.StreamTimeout/2 {
 			n.logger.Warn("this server is behind the leader and does not catch up; it takes no writes until it has",
-				"applied", n.raft.AppliedIndex(), "committed", f.target, "since", time.Since(f.since).Round(time.Millisecond))
+				"applied", n.fsm.done.Load(), "committed", f.target, "since", time.Since(f.since).Round(time.Millisecond))
 			return false
 		}
 		return true
@@ -246,6 +246,24 @@ func (f *following) measure() bool {
 		f.open = true
 		n.route.set(f.stream)
 		n.events.Route(true)
+	}
+	return true
+}
+
+// hasApplied tells whether the state machine has finished all entries up to
+// index. Not every entry reaches it, so the last one that does is looked for.
+func (n *Node) hasApplied(index uint64) bool {
+	if n.raft.AppliedIndex() < index {
+		return false
+	}
+	for done := n.fsm.done.Load(); index > done; index-- {
+		var l raft.Log
+		if n.log.GetLog(index, &l) != nil {
+			return true // it is behind a snapshot, which is restored before the library counts it
+		}
+		if l.Type == raft.LogCommand || l.Type == raft.LogConfiguration {
+			return false
+		}
 	}
 	return true
 }

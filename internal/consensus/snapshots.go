@@ -68,6 +68,7 @@ type snapshotKeeper interface {
 	bounds() (oldest, newest uint64)
 	keepFrom() (uint64, bool)
 	newestIndex() uint64
+	openedIndex() uint64
 	dropBefore(index uint64)
 	setAside(cause error)
 	allSetAside() bool
@@ -213,6 +214,18 @@ func (s *snapshotStore) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, erro
 		return nil, nil, err
 	}
 	return m.raft(), &snapshotReader{meta: m, file: f}, nil
+}
+
+// openedIndex is the index of the snapshot that was opened last.
+func (s *snapshotStore) openedIndex() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, m := range s.good {
+		if m.name == s.opened {
+			return m.raft().Index
+		}
+	}
+	return 0
 }
 
 // setAside takes the snapshot that was opened last, and could not be restored,
