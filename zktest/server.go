@@ -114,7 +114,7 @@ func (s *Server) start() error {
 		o.Embedding.PeerDial = func(to int, address string, timeout time.Duration) (net.Conn, error) {
 			return e.wire.dial(s.id, to, address, timeout)
 		}
-		o.Embedding.ElectionTimeout = electionTimeout
+		o.Embedding.ElectionTimeout = e.options.election
 	}
 	e.wire.change(func() { delete(e.wire.down, s.id) })
 	running, err := server.Start(o)

@@ -154,7 +154,16 @@ func (n *Node) bootstrap(founders []member) error {
 		return nil
 	}
 	n.logger.Info("the ensemble is formed", "cluster", hex.EncodeToString(sum[:16]), "founders", string(text))
-	return n.writeFirst(founders)
+	if err := n.writeFirst(founders); err != nil {
+		return err
+	}
+	if n.cfg.PeerListener != nil && founders[len(founders)-1].ID == n.id.raftID() {
+		// Servers of one process have been started together, and somebody waits:
+		// the one that was started last, and so has found all the others, campaigns
+		// without the patience that a leader is owed.
+		n.network.inject(&raft.TimeoutNowRequest{RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax}})
+	}
+	return nil
 }
 
 func (n *Node) writeFirst(founders []member) error {
