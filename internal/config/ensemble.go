@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"sort"
 	"strings"
 )
@@ -129,6 +130,10 @@ func (e Ensemble) Validate() error {
 		return invalid("syncLimit", "is not set")
 	case e.MyID < 0:
 		return &Error{Kind: ErrInvalid, Reason: "the file myid is missing in dataDir"}
+	}
+	if _, ok := e.member(e.MyID); !ok {
+		return &Error{Kind: ErrInvalid, Reason: fmt.Sprintf(
+			"the file myid in dataDir says %d, and no line server.%d is among the server lines", e.MyID, e.MyID)}
 	}
 	return nil
 }

@@ -95,7 +95,7 @@ func (e *ensemble) add(id int, listen string, lines []string, o options) {
 	})
 	e.servers[id] = s
 	e.t.Cleanup(func() {
-		if e.t.Failed() {
+		if e.t.Failed() || os.Getenv("FAULTS_LOGS") != "" {
 			keepLog(e.t, id, s)
 		}
 	})
@@ -117,6 +117,9 @@ func keepLog(t testing.TB, id int, s *peer.Server) {
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 			t.Logf("keeping a log: %v", err)
 		}
+	}
+	if !t.Failed() {
+		return
 	}
 	if len(text) > 3000 {
 		text = "…" + text[len(text)-3000:]

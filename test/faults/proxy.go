@@ -102,6 +102,20 @@ func (f *fabric) serveAgain(t testing.TB, id int) {
 	go f.accept(id, l)
 }
 
+// move gives a server's proxy another address.
+func (f *fabric) move(t testing.TB, id int) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatalf("faults: %v", err)
+	}
+	f.mu.Lock()
+	f.fronts[id] = l
+	f.mu.Unlock()
+	f.wg.Add(1)
+	go f.accept(id, l)
+}
+
 // address is where the other servers reach a server.
 func (f *fabric) address(id int) string { return f.fronts[id].Addr().String() }
 

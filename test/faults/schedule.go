@@ -95,6 +95,14 @@ func faults() []fault {
 		{"the leader is stopped", func(r *runner) { r.stopFor(long, r.leaderNow()) }},
 		{"a follower is stopped", func(r *runner) { r.stopFor(long, r.follower()) }},
 		{"the leader is restarted", func(r *runner) { r.restartCleanly(r.leaderNow()) }},
+		{"the leader hands over while a follower is stopped", func(r *runner) {
+			l := r.leaderNow()
+			f := r.pick(r.e.others(l))
+			r.e.signal(f, syscall.SIGSTOP)
+			r.restartCleanly(l)
+			r.hold(short)
+			r.e.signal(f, syscall.SIGCONT)
+		}},
 		{"the leader is cut off", func(r *runner) { l := r.leaderNow(); r.cutFor(long, []int{l}, r.e.others(l)) }},
 		{"a follower is cut off", func(r *runner) { f := r.follower(); r.cutFor(long, []int{f}, r.e.others(f)) }},
 		{"two servers reach each other only over the third", func(r *runner) {
@@ -177,6 +185,12 @@ func (r *runner) awaitSomeLeader() {
 	if took := time.Since(begun); took > 5*time.Second {
 		r.e.t.Logf("%8.3fs it took %.1f s until writes were possible again", r.now().Seconds(), took.Seconds())
 	}
+}
+
+func random(seed, stream uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, stream)) }
+
+func randomUpTo(rng *rand.Rand, milliseconds int) time.Duration {
+	return time.Duration(rng.IntN(milliseconds)) * time.Millisecond
 }
 
 // seedOf is FAULTS_SEED, or the given one.

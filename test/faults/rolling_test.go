@@ -1,0 +1,346 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/zooraft/zooraft/internal/client"
+	"github.com/zooraft/zooraft/internal/proto"
+	"github.com/zooraft/zooraft/test/peer"
+	"github.com/zooraft/zooraft/test/toolchain"
+)
+
+// Servers are restarted one after the other while clients work; every promise
+// holds, and clients of the servers that are not restarted go on.
+func TestARollingRestartKeepsPromises(t *testing.T) {
+	w := newWorld(start(t, options{}), seedOf(t, 1))
+	w.prepare()
+	w.startWorkers()
+	for _, id := range w.e.ids {
+		w.e.stop(id)
+		w.e.restart(id)
+		w.e.awaitAll()
+		w.rest(2 * tick) // for the clients to come back
+	}
+	w.finish()
+}
+
+// All servers return with other addresses in their server lines: the ensemble
+// forms again from its data.
+func TestAnEnsembleWhoseServersHaveAllMovedFormsAgain(t *testing.T) {
+	e := start(t, options{})
+	w := newWorld(e, 1)
+	ctx := context.Background()
+	c := w.mustDial(1)
+	if _, err := c.Create(ctx, "/kept", []byte("x"), proto.CreatePersistent); err != nil {
+		t.Fatal(err)
+	}
+	session, password := c.Session(), c.Password()
+	c.Drop()
+	for _, id := range e.ids {
+		e.stop(id)
+	}
+	replace := map[string]string{}
+	for _, id := range e.ids {
+		old := e.net.address(id)
+		e.net.move(t, id)
+		host, port, _ := net.SplitHostPort(e.net.address(id)) // an address of ours always splits
+		_, oldPort, _ := net.SplitHostPort(old)
+		replace[fmt.Sprintf("server.%d=%s:%s:", id, host, oldPort)] = fmt.Sprintf("server.%d=%s:%s:", id, host, port)
+	}
+	for _, id := range e.ids {
+		text, err := os.ReadFile(e.servers[id].ConfigFile)
+		if err != nil {
+			t.Fatal(err)
+		}
+		changed := string(text)
+		for from, to := range replace {
+			changed = strings.ReplaceAll(changed, from, to)
+		}
+		if changed == string(text) {
+			t.Fatal("the server lines have not changed")
+		}
+		if err := os.WriteFile(e.servers[id].ConfigFile, []byte(changed), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		e.servers[id].Launch(t)
+	}
+	e.awaitAll()
+	for _, id := range e.ids {
+		c := w.mustDial(id)
+		if data, _, err := c.Get(ctx, "/kept", false); err != nil || string(data) != "x" {
+			t.Errorf("server %d: %q, %v", id, data, err)
+		}
+		c.Drop()
+	}
+	c, err := dial(e.address(2), session, password, 0)
+	if err != nil {
+		t.Fatalf("the session did not live on: %v", err)
+	}
+	c.Drop()
+}
+
+// Whatever moment servers are killed at while an ensemble forms, one ensemble
+// comes of it, and no two.
+func TestServersKilledWhileTheyFormAnEnsembleFormOne(t *testing.T) {
+	seed := seedOf(t, 1)
+	for round := range uint64(4) {
+		e := launch(t, options{})
+		r := &runner{world: newWorld(e, seed), rng: random(seed, round)}
+		for range 6 {
+			id := r.pick(e.ids)
+			r.rest(randomUpTo(r.rng, 300))
+			e.kill(id)
+			r.rest(randomUpTo(r.rng, 100))
+			e.restart(id)
+		}
+		e.awaitAll()
+		clusters := map[string]bool{}
+		for _, id := range e.ids {
+			for _, line := range strings.Split(e.servers[id].Log(), "\n") {
+				if at := strings.Index(line, " cluster="); at >= 0 {
+					clusters[strings.Fields(line[at+len(" cluster="):])[0]] = true
+				}
+			}
+		}
+		if len(clusters) != 1 {
+			t.Errorf("seed %d, round %d: ensembles %v", seed, round, clusters)
+		}
+		c := r.mustDial(1)
+		if _, err := c.Create(context.Background(), "/x", nil, proto.CreatePersistent); err != nil {
+			t.Errorf("seed %d, round %d: %v", seed, round, err)
+		}
+		c.Drop()
+		for _, id := range e.ids {
+			e.kill(id)
+		}
+	}
+}
+
+// One member's disk fills up: the ensemble goes on, its clients are told or
+// sent away, and it comes back by itself when there is space.
+func TestAFullDiskOfOneMemberStopsNobodyElse(t *testing.T) {
+	small := map[int]string{}
+	e := start(t, options{dataDir: func(id int) string {
+		if id != 1 {
+			return ""
+		}
+		small[id] = smallDisk(t)
+		return filepath.Join(small[id], "data")
+	}})
+	w := newWorld(e, 1)
+	w.prepare()
+	w.startWorkers()
+	r := &runner{world: w, rng: random(1, 0)}
+	r.rest(tick)
+	ballast := fill(t, small[1])
+	ctx := context.Background()
+	for _, id := range []int{2, 3} {
+		e.eventually(fmt.Sprintf("a write at server %d while the disk of server 1 is full", id), func() bool {
+			c, err := dial(e.address(id), 0, nil, 0)
+			if err != nil {
+				return false
+			}
+			defer c.Drop()
+			limited, cancel := context.WithTimeout(ctx, callTimeout)
+			defer cancel()
+			_, err = c.Create(limited, fmt.Sprintf("/full-%d", id), nil, proto.CreatePersistent)
+			return err == nil || client.Code(err) == proto.ErrNodeExists
+		})
+	}
+	r.rest(4 * tick)
+	if err := os.Remove(ballast); err != nil {
+		t.Fatal(err)
+	}
+	w.finish()
+}
+
+// smallDisk mounts a file system of 64 MiB.
+func smallDisk(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=64m"); err != nil {
+		toolchain.Lacks(t, "the right to mount a tmpfs")
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
+			t.Errorf("unmount: %v", err)
+		}
+	})
+	return dir
+}
+
+// fill takes all space that is left, and returns the file that holds it.
+func fill(t *testing.T, dir string) string {
+	t.Helper()
+	path := filepath.Join(dir, "ballast")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for _, size := range []int{1 << 20, 4 << 10} {
+		for block := make([]byte, size); ; {
+			if _, err := f.Write(block); err != nil {
+				break
+			}
+		}
+	}
+	return path
+}
+
+// What is not a member of the ensemble is refused at the peer port, with one
+// line each, and harms nothing.
+func TestStrangersOnThePeerPortAreRefused(t *testing.T) {
+	e := start(t, options{})
+	w := newWorld(e, 1)
+	leader := e.leader(e.ids...)
+	term := e.srvr(leader)
+	conns := idle(w, e.ids, 3)
+	hello := func(version int, kind, cluster, from, to string) string {
+		return framed(fmt.Sprintf(`{"version":%d,"kind":%q,"cluster":%q,"from":%q,"to":%q}`, version, kind, cluster, from, to))
+	}
+	own := strconv.Itoa(leader)
+	for _, stranger := range []struct{ name, bytes, line string }{
+		{"a browser", "GET / HTTP/1.1\r\nHost: x\r\n\r\n", "no hello of a server"},
+		{"a Raft of another product", "\x00\x00\x00\x00\x00\x00\x00\x00", "no hello of a server"},
+		{"a hello that never ends", "\xff\xff\xff\xff", "no hello of a server"},
+		{"a member of another ensemble", hello(1, "raft", "0123", "2-5", own+"-1"), "belongs to ensemble"},
+		{"a server that is meant for another", hello(1, "raft", "0123", "2-5", "9-1"), "not server 9"},
+		{"a server with the same number", hello(1, "stream", "0123", own+"-77", own+"-1"), "calls itself"},
+		{"another version", hello(99, "raft", "0123", "2-5", own+"-1"), "version 1 of the peer protocol, not 99"},
+	} {
+		c, err := net.Dial("tcp", e.net.targets[leader])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Write([]byte(stranger.bytes)); err != nil {
+			t.Fatal(err)
+		}
+		e.eventually(stranger.name+" is refused with a line", func() bool { return strings.Contains(e.servers[leader].Log(), stranger.line) })
+		_ = c.Close()
+	}
+	for _, c := range conns {
+		if _, err := c.Exists(context.Background(), "/", false); err != nil {
+			t.Errorf("a client was disturbed: %v", err)
+		}
+		c.Drop()
+	}
+	if now := e.leader(e.ids...); now != leader {
+		t.Errorf("server %d leads, server %d did before\n%s", now, leader, term)
+	}
+}
+
+func framed(text string) string {
+	n := len(text)
+	return string([]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)}) + text
+}
+
+// A second server with a number that is taken, and one with a number that is in
+// no configuration, say what is wrong and harm nothing.
+func TestServersWithAWrongNumberHarmNothing(t *testing.T) {
+	e := start(t, options{})
+	w := newWorld(e, 1)
+	lines := serverLines(t, e.servers[1].ConfigFile)
+	conns := idle(w, e.ids, 3)
+	for _, wrong := range []struct {
+		name, myid, line string
+	}{
+		{"a number that is taken", "2", "belongs to an ensemble already"},
+		{"a number that is in no server line", "9", "myid"},
+	} {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, "myid"), []byte(wrong.myid), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		s := peer.StartZooraft(t, peer.Options{DataDir: dir, Lines: lines, NoWait: true, Args: []string{"--allow-unprotected"},
+			Config: map[string]string{"initLimit": "5", "syncLimit": "2",
+				"peerListenAddress": net.JoinHostPort("127.0.0.1", strconv.Itoa(peer.FreePort(t)))}})
+		e.eventually(wrong.name+" is named", func() bool { return strings.Contains(s.Log(), wrong.line) })
+		w.rest(4 * tick) // time to do harm
+		s.Kill(t)
+	}
+	for _, c := range conns {
+		if _, err := c.Create(context.Background(), fmt.Sprintf("/%v", c.Session()), nil, proto.CreatePersistent); err != nil {
+			t.Errorf("a client was disturbed: %v", err)
+		}
+		c.Drop()
+	}
+}
+
+func serverLines(t *testing.T, config string) (lines []string) {
+	t.Helper()
+	text, err := os.ReadFile(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range strings.Split(string(text), "\n") {
+		if strings.HasPrefix(line, "server.") {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+// A member's log is torn at its end while it is down. It comes back with what
+// the others have, or refuses to start and comes back once its disk is emptied.
+func TestAMemberWhoseLogIsTornLosesNothing(t *testing.T) {
+	w := newWorld(start(t, options{}), seedOf(t, 1))
+	e := w.e
+	w.prepare()
+	w.startWorkers()
+	r := &runner{world: w, rng: random(w.seed, 7)}
+	for range 3 {
+		victim := r.pick(e.ids)
+		r.rest(tick)
+		e.kill(victim)
+		tear(t, e.servers[victim].DataDir, r.rng.IntN(4096))
+		e.restart(victim)
+		e.eventually("it serves, or has refused to start", func() bool { return !e.running(victim) || e.takesClients(victim) })
+		if !e.running(victim) {
+			w.count("refused to start on a torn log")
+			e.net.refuse(victim)
+			e.wipe(victim)
+			e.restart(victim)
+		}
+		e.awaitAll()
+	}
+	w.finish()
+}
+
+// tear overwrites the last bytes that were written to the newest log file.
+func tear(t *testing.T, dataDir string, bytes int) {
+	t.Helper()
+	newest, when := "", int64(0)
+	err := filepath.Walk(filepath.Join(dataDir, "zooraft"), func(path string, info os.FileInfo, err error) error {
+		if err == nil && !info.IsDir() && strings.Contains(path, "log-") && info.ModTime().UnixNano() > when &&
+			!strings.HasSuffix(path, "wal-meta.db") {
+			newest, when = path, info.ModTime().UnixNano()
+		}
+		return err
+	})
+	if err != nil || newest == "" {
+		t.Fatalf("no log below %s: %v", dataDir, err)
+	}
+	data, err := os.ReadFile(newest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	end := len(data)
+	for end > 0 && data[end-1] == 0 {
+		end--
+	}
+	for i := max(end-bytes, end/2); i < end; i++ {
+		data[i] = 0
+	}
+	if err := os.WriteFile(newest, data, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
