@@ -16,6 +16,8 @@ type hook struct {
 	*Server
 	scratch []byte  // reply under construction
 	dirty   []*conn // have got something from the entry being applied
+
+	sequenceWarned time.Duration // when warnSequence last logged; 0 never
 }
 
 var _ state.Hook = (*hook)(nil)
@@ -39,6 +41,7 @@ func (k *hook) Applied(h *proto.TxnHeader, o *state.Outcome) bool {
 		return false
 	}
 	k.countQuota(&o.Result)
+	k.warnSequence(&o.Result)
 	readsWait := c.answer(h, o, &k.scratch)
 	if cap(k.scratch) > outboxKeepBytes {
 		k.scratch = nil
@@ -53,6 +56,24 @@ func (k *hook) countQuota(r *tree.Result) {
 		return
 	}
 	k.metrics.quotaExceeded.Key(tree.Namespace(r.QuotaOver)).Inc()
+}
+
+// warnSequence warns, once per burst, long before a sequence counter is full:
+// from then on every sequential create below that node would fail for good.
+func (k *hook) warnSequence(r *tree.Result) {
+	if !r.SequenceLow {
+		return
+	}
+	k.metrics.sequenceLow.Inc()
+	now := k.clock.Monotonic()
+	if k.sequenceWarned != 0 && now-k.sequenceWarned < burst {
+		return
+	}
+	k.sequenceWarned = now
+	parent, _, _ := proto.SplitPath(r.Path)
+	// Nothing is logged under the state lock.
+	go k.logger.Warn("the sequence counter of a node runs out at 2147483647; use another parent before then",
+		"parent", parent, "created", r.Path)
 }
 
 // ServeReads implements state.Hook.

@@ -97,6 +97,7 @@ type serverMetrics struct {
 	staleRequests      *metrics.Counter
 	staleDropped       *metrics.Counter
 	largeRejected      *metrics.Counter
+	sequenceLow        *metrics.Counter
 	quotaExceeded      *metrics.CounterSet
 }
 
@@ -123,6 +124,7 @@ func newServerMetrics(r *metrics.Registry) *serverMetrics {
 		staleRequests:      r.Counter("stale_requests", "Requests found stale: their connection was gone or they were too old."),
 		staleDropped:       r.Counter("stale_requests_dropped", "Stale requests that were dropped unanswered."),
 		largeRejected:      r.Counter("large_requests_rejected", "Requests refused by the limit on large requests."),
+		sequenceLow:        r.Counter("sequence_counter_low", "Sequential creates below a node whose counter has passed two billion of its 2147483647."),
 		quotaExceeded:      r.CounterSet("quota_exceeded_error_per_namespace", "Writes that met a quota, by first path component."),
 	}
 	m.lastResponse.Store(-1)

@@ -49,6 +49,9 @@ type Result struct {
 	// QuotaOver is the path of a quota that this write exceeds: a soft limit,
 	// or a hard one while quotas are not enforced.
 	QuotaOver string
+	// SequenceLow tells that the parent's counter has little left: see
+	// SequenceLowAt.
+	SequenceLow bool
 }
 
 // Failed tells whether the command changed nothing because of an error.
@@ -144,6 +147,7 @@ func (t *Tree) applyMulti(txn *Txn, body []byte, changes []Change) (Result, []Ch
 	for i := range plans {
 		plans[i].node, plans[i].parent = none, none
 		res.Sub[i], changes = t.carryOut(txn, &plans[i], changes)
+		res.SequenceLow = res.SequenceLow || res.Sub[i].SequenceLow
 		if res.QuotaOver == "" {
 			res.QuotaOver = res.Sub[i].QuotaOver
 		}

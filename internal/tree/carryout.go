@@ -10,7 +10,7 @@ import (
 // carryOut does what a plan says. It cannot fail: every reason to fail was
 // found by the checker, in the same state.
 func (t *Tree) carryOut(txn *Txn, p *plan, changes []Change) (Result, []Change) {
-	res := Result{Type: p.op, Path: p.path, QuotaOver: p.over}
+	res := Result{Type: p.op, Path: p.path, QuotaOver: p.over, SequenceLow: p.low}
 	switch p.op {
 	case proto.OpCreate, proto.OpCreate2, proto.OpCreateContainer, proto.OpCreateTTL:
 		res.Stat, changes = t.create(txn, p, changes)

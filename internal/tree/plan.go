@@ -39,6 +39,10 @@ type judgement struct {
 // judgeOnceLen is the shortest list whose judgement a multi remembers: 16.
 const judgeOnceLen = 16
 
+// SequenceLowAt is the value of a sequence counter from which Result.SequenceLow
+// is set: two billion of the 2,147,483,647 that it has.
+const SequenceLowAt = 2_000_000_000
+
 // plan is an op that has passed all checks and what carrying it out needs.
 // Node and parent may be none: then they are found by path.
 type plan struct {
@@ -50,6 +54,7 @@ type plan struct {
 	owner        int64
 	version      int32  // the new version, aversion or, of the parent, cversion
 	over         string // see Result.QuotaOver
+	low          bool   // see Result.SequenceLow
 }
 
 // look finds a node.
@@ -209,6 +214,7 @@ func (c *checker) planCreate(op proto.OpCode, r *proto.CreateRequest) (plan, pro
 	}
 	if sequential(r.Flags) {
 		p.path = fmt.Sprintf("%s%010d", p.path, parent.cversion)
+		p.low = parent.cversion >= SequenceLowAt
 	}
 	if !proto.ValidPath(p.path) {
 		return p, proto.ErrBadArguments
