@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/zooraft/zooraft/test/peer"
@@ -56,26 +57,55 @@ func kazooNeed(test string) (need string, waits bool) {
 	return "", false
 }
 
-// runKazoo runs the suite through pytest. kazoo starts java itself and finds
-// the stand-in first on PATH.
+// kazooGreen selects, in pytest's words, the tests of kazoo's handlers for
+// green threads. They take as long as a third of the others and run beside them.
+const kazooGreen = "(gevent or eventlet)"
+
+// kazooWaits selects what kazooNeed names. pytest matches without regard to
+// case: "SSL" alone would also take the tests of client options that need no
+// server with TLS.
+const kazooWaits = "(SASL or TestSSL)"
+
+// runKazoo runs the suite, or the named tests.
 func runKazoo(t *testing.T, g target, venv string, servers int, names []string) map[string]Result {
 	t.Helper()
 	launcher, env := standin(t, g)
-	verdicts := filepath.Join(g.folder, fmt.Sprintf("kazoo-%d-%d.xml", servers, len(names)))
-	args := []string{"-m", "pytest", "-q", "--timeout", "120", "-p", "no:cacheprovider",
-		"--pyargs", "kazoo.tests", "--junitxml", verdicts}
-	if names == nil {
-		// pytest matches -k without regard to case: "SSL" alone would also take
-		// the tests of client options that need no server with TLS.
-		args = append(args, "-k", "not SASL and not TestSSL")
-	} else {
-		args = append(args, "-k", strings.Join(pytestNames(names), " or "))
+	env = append(env, "PATH="+launcher+string(os.PathListSeparator)+os.Getenv("PATH"))
+	if names != nil {
+		return pytestKazoo(t, g, venv, env, fmt.Sprintf("again-%d", servers), servers, strings.Join(pytestNames(names), " or "))
 	}
-	cmd := exec.Command(filepath.Join(venv, "bin", "python"), args...)
+	var tests, green map[string]Result
+	var both sync.WaitGroup
+	both.Go(func() {
+		tests = pytestKazoo(t, g, venv, env, "threads", servers, "not "+kazooWaits+" and not "+kazooGreen)
+	})
+	both.Go(func() { green = pytestKazoo(t, g, venv, env, "green", servers, "not "+kazooWaits+" and "+kazooGreen) })
+	both.Wait()
+	if tests == nil || green == nil {
+		t.FailNow()
+	}
+	merge(tests, green)
+	collected := toolchain.Run(t, g.folder, []string{"ZOOKEEPER_VERSION=" + peer.ApacheVersion},
+		filepath.Join(venv, "bin", "python"), "-m", "pytest", "-q", "-p", "no:cacheprovider",
+		"--pyargs", "kazoo.tests", "--co", "-k", kazooWaits)
+	for _, test := range collectedTests(collected) {
+		if need, waits := kazooNeed(test); waits {
+			tests[test] = Result{Status: Waiting, Detail: need}
+		}
+	}
+	return tests
+}
+
+// pytestKazoo runs the tests that an expression selects. kazoo starts java
+// itself and finds the stand-in first on PATH. Without verdicts it marks the
+// test failed and returns nil.
+func pytestKazoo(t *testing.T, g target, venv string, env []string, label string, servers int, selection string) map[string]Result {
+	verdicts := filepath.Join(g.folder, label+".xml")
+	cmd := exec.Command(filepath.Join(venv, "bin", "python"), "-m", "pytest", "-q", "--timeout", "120",
+		"-p", "no:cacheprovider", "--pyargs", "kazoo.tests", "--junitxml", verdicts, "-k", selection)
 	cmd.Dir = g.folder
 	cmd.Env = append(withoutCI(), env...)
 	cmd.Env = append(cmd.Env,
-		"PATH="+launcher+string(os.PathListSeparator)+os.Getenv("PATH"),
 		"TMPDIR="+g.folder,
 		"ZOOKEEPER_VERSION="+peer.ApacheVersion,
 		"ZOOKEEPER_CLASSPATH=the stand-in knows",
@@ -85,16 +115,8 @@ func runKazoo(t *testing.T, g target, venv string, servers int, names []string) 
 	os.WriteFile(verdicts+".log", out, 0o644)
 	tests, err := readJUnit(verdicts)
 	if err != nil {
-		t.Fatalf("kazoo left no verdicts: %v, %v\n%s", runErr, err, toolchain.Tail(string(out), 40))
-	}
-	if names == nil {
-		collected := toolchain.Run(t, g.folder, nil, filepath.Join(venv, "bin", "python"), "-m", "pytest",
-			"-q", "-p", "no:cacheprovider", "--pyargs", "kazoo.tests", "--co", "-k", "SASL or TestSSL")
-		for _, test := range collectedTests(collected) {
-			if need, waits := kazooNeed(test); waits {
-				tests[test] = Result{Status: Waiting, Detail: need}
-			}
-		}
+		t.Errorf("kazoo left no verdicts: %v, %v\n%s", runErr, err, toolchain.Tail(string(out), 40))
+		return nil
 	}
 	return tests
 }
@@ -126,27 +148,41 @@ func withoutCI() []string {
 	return env
 }
 
+// kazooBases are the port ranges given out in this process.
+var kazooBases struct {
+	sync.Mutex
+	given map[int]bool // guarded by the mutex
+}
+
 // kazooPorts finds a base such that kazoo's five ports for each server, ten
-// apart, are free.
+// apart, are free. Another process may take one before kazoo does; then the
+// tests of a class fail, and their second try has other ports.
 func kazooPorts(t *testing.T, servers int) int {
-	t.Helper()
-	for range 100 {
+	kazooBases.Lock()
+	defer kazooBases.Unlock()
+	if kazooBases.given == nil {
+		kazooBases.given = map[int]bool{}
+	}
+	for range 1000 {
 		base := 12000 + 100*rand.IntN(180)
-		free := true
-		for port := base; port < base+10*servers; port++ {
-			listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-			if err != nil {
-				free = false
-				break
-			}
-			listener.Close()
-		}
-		if free {
+		if !kazooBases.given[base] && portsFree(base, 10*servers) {
+			kazooBases.given[base] = true
 			return base
 		}
 	}
-	t.Fatal("no free range of ports")
+	t.Error("no free range of ports")
 	return 0
+}
+
+func portsFree(base, n int) bool {
+	for port := base; port < base+n; port++ {
+		listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err != nil {
+			return false
+		}
+		listener.Close()
+	}
+	return true
 }
 
 // pytestNames turns names as JUnit gives them, module.Class::test, into
