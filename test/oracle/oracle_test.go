@@ -17,6 +17,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
+	flag.BoolVar(&RaceBuilt, "racebuilt", false, "compare a zooraft built with the race detector")
 	flag.Parse()
 	os.Exit(toolchain.Main(m))
 }

@@ -44,7 +44,9 @@ func (p *Pair) start() {
 	if p.ours == "apache" {
 		ours = apache()
 	} else {
-		ours = peer.StartZooraft(p.tb, options(p.config))
+		o := options(p.config)
+		o.Race = RaceBuilt
+		ours = peer.StartZooraft(p.tb, o)
 	}
 	p.procs = []*peer.Server{real, ours}
 	anonymous := strings.Contains(p.config, "DigestAuthenticationProvider.enabled=false")
@@ -52,8 +54,19 @@ func (p *Pair) start() {
 	p.Ours = &Target{Name: p.ours, Addr: ours.Address, server: ours, anonymous: anonymous}
 }
 
-// Close ends both servers.
+// RaceBuilt makes new pairs take a zooraft built with the race detector.
+var RaceBuilt bool
+
+// Close ends both servers. A race or a panic in a log of ours fails the test,
+// whatever the answers were.
 func (p *Pair) Close() {
+	p.tb.Helper()
+	for _, sign := range []string{"DATA RACE", "panic: ", "fatal error: "} {
+		log := p.procs[1].Log()
+		if i := strings.Index(log, sign); i >= 0 && p.procs[1].Kind == "zooraft" {
+			p.tb.Errorf("zooraft's log has a %q:\n%s", sign, log[i:min(len(log), i+4000)])
+		}
+	}
 	for _, t := range []*Target{p.Real, p.Ours} {
 		if t.control != nil {
 			t.control.Close()
