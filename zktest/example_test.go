@@ -15,7 +15,7 @@ import (
 func enqueue(conn *zk.Conn, data []byte) error {
 	for {
 		_, err := conn.Create("/jobs/job-", data, zk.FlagSequence, zk.WorldACL(zk.PermAll))
-		if errors.Is(err, zk.ErrConnectionClosed) {
+		if errors.Is(err, zk.ErrConnectionClosed) || errors.Is(err, zk.ErrNoServer) {
 			continue // the bug: the job may be there already
 		}
 		return err
