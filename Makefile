@@ -5,6 +5,8 @@ GO ?= go
 # FUZZTIME is how long each fuzz target runs; SOAKTIME how long the soak test.
 FUZZTIME ?= 30s
 SOAKTIME ?= 10m
+# FAULTSTIME is how many seconds each random run of faults takes in the soak.
+FAULTSTIME ?= 120
 BENCHFLAGS ?=
 
 .PHONY: build test lint race soak fuzz bench cover image clean
@@ -27,6 +29,8 @@ soak:
 	end=$$(( $$(date +%s) + $$(echo $(SOAKTIME) | sed 's/h/*3600/; s/m/*60/; s/s//') )); \
 	while [ $$(date +%s) -lt $$end ]; do \
 	  $(GO) test -race -count=1 -shuffle=on $$($(GO) list ./... | grep -v /test/) ./test/cases/... || exit 1; \
+	  FAULTS_SEED=$$(date +%s) FAULTS_SECONDS=$(FAULTSTIME) $(GO) test -count=1 -v -timeout 2h -run Random ./test/faults || exit 1; \
+	  FAULTS_SEED=$$(date +%s) FAULTS_SECONDS=$(FAULTSTIME) FAULTS_SERVERS=5 $(GO) test -count=1 -v -timeout 2h -run Random ./test/faults || exit 1; \
 	done
 
 # Every fuzz target of the repository, FUZZTIME each.

@@ -31,6 +31,8 @@ clocks are compared.
 const (
 	messageHeard     = 'H' // when built, then (session, nanoseconds ago) each
 	messageConfirmed = 'C' // server, when built
+	messageDigest    = 'D' // zxid, tree digest
+	messageDiffers   = 'X' // server, what differs
 )
 
 // heard is what a server of an ensemble knows about its reports and, where it
@@ -77,6 +79,9 @@ func (k *heard) report() {
 			}
 		}
 		s.node.Send(report)
+		if digest := s.divergence.newest(); digest != nil {
+			s.node.Send(digest)
+		}
 	}
 }
 
@@ -146,6 +151,15 @@ func (k *heard) take(from int, message []byte) {
 		k.owed[from], k.last[from] = built, now
 		delete(k.pardoned, from)
 		k.mu.Unlock()
+	case messageDigest:
+		zxid, digest := proto.Zxid(d.Long()), uint64(d.Long())
+		if d.Err() == nil {
+			s.divergence.compare(from, zxid, digest)
+		}
+	case messageDiffers:
+		if server := d.Long(); d.Err() == nil && server == int64(s.serverID) {
+			s.divergence.report(string(d.Rest()))
+		}
 	case messageConfirmed:
 		server, built := d.Long(), d.Long()
 		if d.Err() == nil && server == int64(s.serverID) {

@@ -44,6 +44,8 @@ func (r *report) Health() admin.Health {
 	switch {
 	case r.node.Err() != nil:
 		h.Live, h.Ready, h.Reason = false, false, r.node.Err().Error()
+	case r.divergence.reason() != "":
+		h.Ready, h.Reason = false, r.divergence.reason()
 	case status.NotReady != "":
 		h.Ready, h.Reason = false, status.NotReady
 	case !h.Ready:

@@ -93,6 +93,7 @@ type Server struct {
 	leaderClock     *leaderClock
 	duties          *duties
 	heard           *heard
+	divergence      *divergence
 
 	state   *state.Machine
 	hook    *hook
@@ -225,6 +226,7 @@ func build(o Options) (*Server, error) {
 	s.requestThrottle = &requestThrottle{server: s}
 	s.duties = &duties{server: s}
 	s.heard = newHeard(s)
+	s.divergence = &divergence{server: s}
 	s.hook = &hook{Server: s}
 	s.state = state.New(s.hook, watch.New(watch.NewMetrics(s.registry)))
 	s.state.CountTraffic(newTraffic(s.registry))

@@ -86,6 +86,7 @@ type serverMetrics struct {
 	closed             *metrics.CounterSet
 	dropped            *metrics.Counter // by the client
 	closedNotServing   *metrics.Counter
+	digestMismatches   *metrics.Counter // replicas that differ
 	connectionRejected *metrics.Counter
 	connectionRequests *metrics.Counter
 	revalidated        *metrics.Counter
@@ -113,6 +114,7 @@ func newServerMetrics(r *metrics.Registry) *serverMetrics {
 		closed:             r.CounterSet("connection_closed", "Connections that the server closed, by reason."),
 		dropped:            r.Counter("connection_drop_count", "Client connections that ended because nothing more could be read from them."),
 		closedNotServing:   r.Counter("cnxn_closed_without_zk_server_running", "Connections closed because the server was not serving."),
+		digestMismatches:   r.Counter("digest_mismatches_count", "Times that the state differed from what a digest says."),
 		connectionRejected: r.Counter("connection_rejected", "Connections refused by a limit on connections."),
 		connectionRequests: r.Counter("connection_request_count", "Connect requests accepted for judgement."),
 		revalidated:        r.Counter("connection_revalidate_count", "Connect requests that brought a session id."),

@@ -8,5 +8,7 @@
 // knows nothing of a server but its files, ports and log.
 //
 // Every random choice comes from a seed that is printed; FAULTS_SEED repeats a
-// run's schedule, FAULTS_SECONDS makes it longer.
+// run's schedule, FAULTS_SECONDS makes it longer, FAULTS_SERVERS larger,
+// FAULTS_ONLY picks faults by a part of their names, and FAULTS_LOGS names a
+// folder for the servers' logs.
 package faults

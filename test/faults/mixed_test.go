@@ -13,7 +13,7 @@ import (
 func TestPromisesHoldUnderRandomFaults(t *testing.T) {
 	seed := seedOf(t, 1)
 	t.Logf("repeat with FAULTS_SEED=%d", seed)
-	w := newWorld(start(t, options{}), seed)
+	w := newWorld(start(t, options{servers: serversOf(t, 3)}), seed)
 	w.prepare()
 	w.startWorkers()
 	r := &runner{world: w, rng: rand.New(rand.NewPCG(seed, 0))}
@@ -23,6 +23,6 @@ func TestPromisesHoldUnderRandomFaults(t *testing.T) {
 			chosen = append(chosen, f)
 		}
 	}
-	r.hurt(lengthOf(t, 40*time.Second), chosen)
+	r.hurt(lengthOf(t, 30*time.Second), chosen)
 	w.finish()
 }

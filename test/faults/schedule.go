@@ -194,27 +194,24 @@ func randomUpTo(rng *rand.Rand, milliseconds int) time.Duration {
 }
 
 // seedOf is FAULTS_SEED, or the given one.
-func seedOf(t testing.TB, usual uint64) uint64 {
-	text := os.Getenv("FAULTS_SEED")
-	if text == "" {
-		return usual
-	}
-	seed, err := strconv.ParseUint(text, 10, 64)
-	if err != nil {
-		t.Fatalf("FAULTS_SEED: %v", err)
-	}
-	return seed
+func seedOf(t testing.TB, usual uint64) uint64 { return number(t, "FAULTS_SEED", usual) }
+
+// lengthOf is FAULTS_SECONDS, or the given time.
+func lengthOf(t testing.TB, usual time.Duration) time.Duration {
+	return time.Duration(number(t, "FAULTS_SECONDS", uint64(usual/time.Second))) * time.Second
 }
 
-// lengthOf is FAULTS_SECONDS, or the given one.
-func lengthOf(t testing.TB, usual time.Duration) time.Duration {
-	text := os.Getenv("FAULTS_SECONDS")
+// serversOf is FAULTS_SERVERS, or the given number.
+func serversOf(t testing.TB, usual uint64) int { return int(number(t, "FAULTS_SERVERS", usual)) }
+
+func number(t testing.TB, variable string, usual uint64) uint64 {
+	text := os.Getenv(variable)
 	if text == "" {
 		return usual
 	}
-	seconds, err := strconv.Atoi(text)
+	n, err := strconv.ParseUint(text, 10, 63)
 	if err != nil {
-		t.Fatalf("FAULTS_SECONDS: %v", err)
+		t.Fatalf("%s: %v", variable, err)
 	}
-	return time.Duration(seconds) * time.Second
+	return n
 }

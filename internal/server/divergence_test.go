@@ -1,0 +1,43 @@
+package server
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/zooraft/zooraft/internal/proto"
+	"github.com/zooraft/zooraft/internal/state"
+)
+
+// A digest that differs at the same zxid is loud; an equal one, or one of a zxid
+// that this server keeps no digest of, is nothing.
+func TestADifferentDigestAtTheSameZxidTurnsHealthRed(t *testing.T) {
+	s := startServer(t, testConfig(t))
+	c := connect(t, s, proto.ConnectRequest{})
+	var kept []state.DigestAt
+	for i := 0; len(kept) == 0; i++ {
+		create := proto.CreateRequest{Path: fmt.Sprintf("/n%d", i), ACL: proto.OpenACL, TTL: -1}
+		c.call(proto.OpCreate, create.Append(nil, proto.OpCreate))
+		s.state.View(func(v state.View) { kept = append(kept, v.Digests...) })
+	}
+	told := func(zxid proto.Zxid, digest uint64) string {
+		s.heard.take(2, proto.AppendLong(proto.AppendLong([]byte{messageDigest}, int64(zxid)), int64(digest)))
+		return (*report)(s).Health().Reason
+	}
+	at := kept[0]
+	if got := told(at.Zxid, at.Digest); got != "" {
+		t.Errorf("an equal digest: %q", got)
+	}
+	if got := told(at.Zxid+1, at.Digest+1); got != "" {
+		t.Errorf("a digest of another zxid: %q", got)
+	}
+	if got := told(at.Zxid, at.Digest+1); !strings.Contains(got, "server 2 differ") {
+		t.Errorf("a different digest: %q", got)
+	}
+	if h := (*report)(s).Health(); h.Ready {
+		t.Error("health is still green")
+	}
+	if s.metrics.digestMismatches.Value() != 1 {
+		t.Error("it was not counted once")
+	}
+}

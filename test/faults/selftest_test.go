@@ -1,0 +1,69 @@
+package faults
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/zooraft/zooraft/internal/proto"
+)
+
+// Each check must be able to fail: it is shown what it is there to find.
+func TestTheChecksFindWhatTheyAreFor(t *testing.T) {
+	ok := registerOutput{known: true}
+	set := func(from, to int64, value string, version int32) porcupine.Operation {
+		return porcupine.Operation{Call: from, Return: to, Input: registerInput{op: proto.OpSetData, value: value, version: -1},
+			Output: registerOutput{known: true, version: version}}
+	}
+	create := porcupine.Operation{Call: 0, Return: 1, Input: registerInput{op: proto.OpCreate, value: "a"}, Output: ok}
+	read := func(from, to int64, value string, version int32) porcupine.Operation {
+		return porcupine.Operation{Call: from, Return: to, Input: registerInput{op: proto.OpGetData, version: -1},
+			Output: registerOutput{known: true, value: value, version: version}}
+	}
+	unknown := set(2, 1<<62, "c", 0)
+	unknown.Output = registerOutput{}
+	registers := func(history ...porcupine.Operation) func(*world) {
+		return func(w *world) { w.notes.registers["/r/x"] = history; w.checkRegisters() }
+	}
+	for _, c := range []struct {
+		name  string
+		run   func(*world)
+		wants string // part of the problem; "" for none
+	}{
+		{"a register as it should be", registers(create, set(2, 3, "b", 1), read(4, 5, "b", 1)), ""},
+		{"an old value", registers(create, set(2, 3, "b", 1), read(4, 5, "a", 0)), "not linearizable"},
+		{"a lost write", registers(create, set(2, 3, "b", 1), set(4, 5, "c", 1)), "not linearizable"},
+		{"a request of unknown fate that had its effect", registers(create, unknown, read(4, 5, "c", 1)), ""},
+		{"and one that had none", registers(create, unknown, read(4, 5, "a", 0)), ""},
+		{"but not both", registers(create, unknown, read(4, 5, "c", 1), read(6, 7, "a", 0)), "not linearizable"},
+		{"a whole chain", func(w *world) {
+			w.notes.acknowledged["1-1"] = map[int]proto.Zxid{0: 5, 1: 6}
+			w.checkChains(map[string]string{"/o/1-1-0": "", "/o/1-1-1": "", "/o/1-1-2": ""})
+		}, ""},
+		{"a later write without the earlier one", func(w *world) {
+			w.checkChains(map[string]string{"/o/1-1-0": "", "/o/1-1-2": ""})
+		}, "has 2 without 1"},
+		{"a lost acknowledged write", func(w *world) {
+			w.notes.acknowledged["1-1"] = map[int]proto.Zxid{0: 5, 1: 6}
+			w.checkChains(map[string]string{"/o/1-1-0": ""})
+		}, "acknowledged and is lost"},
+		{"sequence numbers that fall", func(w *world) {
+			w.notes.sequential = map[string]proto.Zxid{"/s/x-1": 9, "/s/x-2": 8}
+			w.checkSequence(map[string]string{"/s/x-1": "", "/s/x-2": ""})
+		}, "was made before"},
+		{"replicas that differ", func(w *world) {
+			w.compare(map[int]map[string]string{1: {"/a": "x"}, 2: {"/a": "y"}})
+		}, "server 2 as y"},
+		{"a node that one replica alone has", func(w *world) {
+			w.compare(map[int]map[string]string{1: {}, 2: {"/a": "y"}})
+		}, "server 2 has /a"},
+	} {
+		w := newWorld(&ensemble{t: t, ids: []int{1, 2}}, 0)
+		c.run(w)
+		got := strings.Join(w.problems, "\n")
+		if c.wants == "" && got != "" || !strings.Contains(got, c.wants) {
+			t.Errorf("%s: found %q, want %q", c.name, got, c.wants)
+		}
+	}
+}
