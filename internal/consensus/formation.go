@@ -174,6 +174,12 @@ func (n *Node) writeFirst(founders []member) error {
 	if err := n.raft.BootstrapCluster(c).Error(); err != nil && err != raft.ErrCantBootstrap {
 		return fmt.Errorf("form the ensemble: %w", err)
 	}
+	if n.raft.LastIndex() == 0 {
+		// Another founder was faster and has asked for a vote, so the library
+		// takes no first entry any more. It comes from that founder; until then
+		// there is no floor, or a start after a crash would be refused.
+		return nil
+	}
 	return n.stable.update(func(i *identity) {
 		if i.FloorIndex == 0 {
 			i.FloorIndex, i.FloorTerm = 1, 1

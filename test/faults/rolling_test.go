@@ -91,7 +91,7 @@ func TestAnEnsembleWhoseServersHaveAllMovedFormsAgain(t *testing.T) {
 // comes of it, and no two.
 func TestServersKilledWhileTheyFormAnEnsembleFormOne(t *testing.T) {
 	seed := seedOf(t, 1)
-	for round := range uint64(4) {
+	for round := range number(t, "FAULTS_ROUNDS", 4) {
 		e := launch(t, options{})
 		r := &runner{world: newWorld(e, seed), rng: random(seed, round)}
 		for range 6 {
