@@ -142,13 +142,18 @@ void on_acl(int rc, struct ACL_vector *acl, struct Stat *stat, const void *data)
 zhandle_t *open_session(struct slot *events, const clientid_t *id)
 {
     zhandle_t *zh;
+    int seen = 0;
 
     slot_init(events);
     zh = zookeeper_init(address, on_event, 10000, id, events, 0);
-    if (zh == NULL || slot_wait(events, 1) != 0 || zoo_state(zh) != ZOO_CONNECTED_STATE) {
-        if (zh)
-            zookeeper_close(zh);
+    if (zh == NULL)
         return NULL;
+    /* A connection may be lost and made again before it stays. */
+    while (zoo_state(zh) != ZOO_CONNECTED_STATE) {
+        if (is_unrecoverable(zh) || slot_wait(events, ++seen) != 0) {
+            zookeeper_close(zh);
+            return NULL;
+        }
     }
     return zh;
 }
