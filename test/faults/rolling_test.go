@@ -207,15 +207,15 @@ func TestStrangersOnThePeerPortAreRefused(t *testing.T) {
 	hello := func(version int, kind, cluster, from, to string) string {
 		return framed(fmt.Sprintf(`{"version":%d,"kind":%q,"cluster":%q,"from":%q,"to":%q}`, version, kind, cluster, from, to))
 	}
-	own := strconv.Itoa(leader)
+	own, other := strconv.Itoa(leader), strconv.Itoa(e.others(leader)[0])+"-5"
 	for _, stranger := range []struct{ name, bytes, line string }{
 		{"a browser", "GET / HTTP/1.1\r\nHost: x\r\n\r\n", "no hello of a server"},
 		{"a Raft of another product", "\x00\x00\x00\x00\x00\x00\x00\x00", "no hello of a server"},
 		{"a hello that never ends", "\xff\xff\xff\xff", "no hello of a server"},
-		{"a member of another ensemble", hello(1, "raft", "0123", "2-5", own+"-1"), "belongs to ensemble"},
-		{"a server that is meant for another", hello(1, "raft", "0123", "2-5", "9-1"), "not server 9"},
+		{"a member of another ensemble", hello(1, "raft", "0123", other, own+"-1"), "belongs to ensemble"},
+		{"a server that is meant for another", hello(1, "raft", "0123", other, "9-1"), "not server 9"},
 		{"a server with the same number", hello(1, "stream", "0123", own+"-77", own+"-1"), "calls itself"},
-		{"another version", hello(99, "raft", "0123", "2-5", own+"-1"), "version 1 of the peer protocol, not 99"},
+		{"another version", hello(99, "raft", "0123", other, own+"-1"), "version 1 of the peer protocol, not 99"},
 	} {
 		c, err := net.Dial("tcp", e.net.targets[leader])
 		if err != nil {
