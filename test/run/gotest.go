@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -147,7 +148,7 @@ func (t *tally) end(key [2]string, folder string, e event) {
 	case "pass":
 		t.r.passed++
 	case "fail":
-		t.r.say(toolchain.Tail(text, 200) + "\n")
+		t.r.say(ends(text, 200) + "\n")
 		t.r.fail("%s", name)
 	case "skip":
 		reason := "no reason given"
@@ -158,4 +159,14 @@ func (t *tally) end(key [2]string, folder string, e event) {
 		}
 		t.r.skip("%s: %s", name, reason)
 	}
+}
+
+// ends returns the first and the last lines of a long text, n together: what a
+// failing test says first is often what differs, and last where it ended.
+func ends(text string, n int) string {
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	if left := len(lines) - n; left > 0 {
+		lines = slices.Concat(lines[:n/2], []string{fmt.Sprintf("… %d lines left out …", left)}, lines[len(lines)-n/2:])
+	}
+	return strings.Join(lines, "\n")
 }

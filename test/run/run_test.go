@@ -129,3 +129,12 @@ func TestEverySuiteOfTheRepositoryIsAPart(t *testing.T) {
 		t.Error("an unknown part was accepted")
 	}
 }
+
+func TestALongFailureIsShownFromBothEnds(t *testing.T) {
+	if got, want := ends("1\n2\n3\n4\n5\n6\n", 4), "1\n2\n… 2 lines left out …\n5\n6"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := ends("1\n2\n", 4); got != "1\n2" {
+		t.Errorf("%q", got)
+	}
+}
