@@ -96,7 +96,7 @@ func runSeeds(t *testing.T, config string, seeds []uint64, used, kinds, seen *Us
 	pair.Seen = seen
 	for _, seed := range seeds {
 		script := Generate(seed, *flagOps, config)
-		d, err := pair.Run(script, used)
+		d, err := pair.RunTwice(script, used)
 		if err != nil {
 			t.Errorf("seed %d: %v", seed, err)
 			pair.Again()

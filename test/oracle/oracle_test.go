@@ -61,7 +61,7 @@ func runOne(t *testing.T, pair *Pair, s Script, used *Use) {
 		}
 		pair.Again()
 	}
-	d, err := pair.Run(s, used)
+	d, err := pair.RunTwice(s, used)
 	if d != nil {
 		t.Errorf("%v", d)
 	}
