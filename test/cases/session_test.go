@@ -13,7 +13,7 @@ import (
 
 // patience bounds a wait for something that must come; only a broken server
 // makes a test wait that long.
-const patience = 20 * time.Second
+const patience = 90 * time.Second
 
 // session is one connection with its session. Requests are sent one at a time
 // unless a test writes to conn itself.
