@@ -12,9 +12,9 @@ import (
 type Status int
 
 const (
-	// Passed at the first or second try.
+	// Passed at the first or a later try.
 	Passed Status = iota
-	// Failed at both tries.
+	// Failed at every try.
 	Failed
 	// Skipped by the suite itself, for example for want of an optional library.
 	Skipped
@@ -123,7 +123,7 @@ func writeTable(w io.Writer, reports []*Report) {
 		return a.Suite < b.Suite || a.Suite == b.Suite && a.Server < b.Server
 	})
 	const row = "%-24s %-8s %5v %6v %6v %7v %7v %10v %7v\n"
-	fmt.Fprintf(w, row, "suite", "server", "run", "passed", "failed", "waiting", "skipped", "second try", "seconds")
+	fmt.Fprintf(w, row, "suite", "server", "run", "passed", "failed", "waiting", "skipped", "later try", "seconds")
 	for _, r := range reports {
 		fmt.Fprintf(w, row, r.Suite, r.Server, r.ran(), r.count(Passed), r.count(Failed),
 			r.count(Waiting), r.count(Skipped), r.secondTries(), int(r.Elapsed.Seconds()+0.5))

@@ -146,7 +146,13 @@ func secondLook(t *testing.T, s suite, got map[string]*Report) {
 	}
 }
 
-// runOn runs the suite on one server, and once more what failed.
+// maxTries is how often a failing test is run on one server before it counts as
+// failed. Curator's tests, and checks that rest on its caches, fail now and then
+// on the real server too: one was seen to fail in one of two runs there. The
+// table says how many passed only at a later try.
+const maxTries = 4
+
+// runOn runs the suite on one server, and again what failed.
 func runOn(t *testing.T, s suite, server string) *Report {
 	t.Helper()
 	dir := filepath.Join(toolchain.Build(t, "run", "clients"), s.name+"-"+server)
@@ -160,11 +166,15 @@ func runOn(t *testing.T, s suite, server string) *Report {
 	begin := time.Now()
 	report := &Report{Suite: s.name, Server: server}
 	report.Tests = s.run(t, g, nil)
-	if failed := report.names(Failed); len(failed) > 0 {
-		for name, second := range s.run(t, g, failed) {
+	for try := 1; try < maxTries; try++ {
+		failed := report.names(Failed)
+		if len(failed) == 0 {
+			break
+		}
+		for name, later := range s.run(t, g, failed) {
 			if first, known := report.Tests[name]; known && first.Status == Failed {
-				second.SecondTry = true
-				report.Tests[name] = second
+				later.SecondTry = true
+				report.Tests[name] = later
 			}
 		}
 	}
