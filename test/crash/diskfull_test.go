@@ -3,11 +3,9 @@ package crash
 import (
 	"bytes"
 	"context"
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -17,49 +15,12 @@ import (
 	"github.com/zooraft/zooraft/test/toolchain"
 )
 
-// smallDisk mounts a file system of 64 MiB that can be filled.
-func smallDisk(t *testing.T) string {
-	t.Helper()
-	dir := t.TempDir()
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=64m"); err != nil {
-		toolchain.Lacks(t, "the right to mount a tmpfs")
-	}
-	t.Cleanup(func() {
-		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
-			t.Errorf("unmount: %v", err)
-		}
-	})
-	return dir
-}
-
-// fill takes all space that is left and returns the file that holds it.
-func fill(t *testing.T, dir string) string {
-	t.Helper()
-	path := filepath.Join(dir, "ballast")
-	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	for _, size := range []int{1 << 20, 4 << 10, 1} {
-		block := bytes.Repeat([]byte{1}, size)
-		for {
-			if _, err := f.Write(block); errors.Is(err, syscall.ENOSPC) {
-				break
-			} else if err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	return path
-}
-
 // Case 61: on a full disk writes fail with an error to their clients, reads go
 // on, and writes work again by themselves once there is space. Nothing that
 // was acknowledged is lost, not even by a kill while the disk is full.
 func TestAFullDiskFailsWritesServesReadsAndHeals(t *testing.T) {
 	eachLogStore(t, func(t *testing.T, config map[string]string) {
-		disk := smallDisk(t)
+		disk := peer.SmallDisk(t)
 		s := peer.StartZooraft(t, peer.Options{Config: config, DataDir: filepath.Join(disk, "data")})
 		t.Cleanup(func() { s.Kill(t) }) // before the disk is unmounted
 		ctx, cancel := context.WithTimeout(context.Background(), 2*waitLimit)
@@ -68,7 +29,7 @@ func TestAFullDiskFailsWritesServesReadsAndHeals(t *testing.T) {
 		if _, err := reader.Create(ctx, "/before", []byte("kept"), 0); err != nil {
 			t.Fatal(err)
 		}
-		ballast := fill(t, disk)
+		ballast := peer.Fill(t, disk)
 		acked := writeUntilRefused(ctx, t, s)
 		if data, _, err := reader.Get(ctx, "/before", false); err != nil || string(data) != "kept" {
 			t.Fatalf("read on a full disk: %q, %v", data, err)
@@ -144,10 +105,10 @@ func until(t *testing.T, what string, ok func() bool) {
 
 // The health of a server on a full disk says what is wrong.
 func TestHealthNamesAFullDisk(t *testing.T) {
-	disk := smallDisk(t)
+	disk := peer.SmallDisk(t)
 	s := peer.StartZooraft(t, peer.Options{DataDir: filepath.Join(disk, "data")})
 	t.Cleanup(func() { s.Kill(t) })
-	ballast := fill(t, disk)
+	ballast := peer.Fill(t, disk)
 	ctx, cancel := context.WithTimeout(context.Background(), 2*waitLimit)
 	defer cancel()
 	writeUntilRefused(ctx, t, s)

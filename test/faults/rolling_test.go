@@ -8,13 +8,11 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/zooraft/zooraft/internal/client"
 	"github.com/zooraft/zooraft/internal/proto"
 	"github.com/zooraft/zooraft/test/peer"
-	"github.com/zooraft/zooraft/test/toolchain"
 )
 
 // Servers are restarted one after the other while clients work; every promise
@@ -132,7 +130,7 @@ func TestAFullDiskOfOneMemberStopsNobodyElse(t *testing.T) {
 		if id != 1 {
 			return ""
 		}
-		small[id] = smallDisk(t)
+		small[id] = peer.SmallDisk(t)
 		return filepath.Join(small[id], "data")
 	}})
 	w := newWorld(e, 1)
@@ -140,7 +138,7 @@ func TestAFullDiskOfOneMemberStopsNobodyElse(t *testing.T) {
 	w.startWorkers()
 	r := &runner{world: w, rng: random(1, 0)}
 	r.rest(tick)
-	ballast := fill(t, small[1])
+	ballast := peer.Fill(t, small[1])
 	ctx := context.Background()
 	for _, id := range []int{2, 3} {
 		e.eventually(fmt.Sprintf("a write at server %d while the disk of server 1 is full", id), func() bool {
@@ -160,40 +158,6 @@ func TestAFullDiskOfOneMemberStopsNobodyElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.finish()
-}
-
-// smallDisk mounts a file system of 64 MiB.
-func smallDisk(t *testing.T) string {
-	t.Helper()
-	dir := t.TempDir()
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=64m"); err != nil {
-		toolchain.Lacks(t, "the right to mount a tmpfs")
-	}
-	t.Cleanup(func() {
-		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
-			t.Errorf("unmount: %v", err)
-		}
-	})
-	return dir
-}
-
-// fill takes all space that is left, and returns the file that holds it.
-func fill(t *testing.T, dir string) string {
-	t.Helper()
-	path := filepath.Join(dir, "ballast")
-	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	for _, size := range []int{1 << 20, 4 << 10} {
-		for block := make([]byte, size); ; {
-			if _, err := f.Write(block); err != nil {
-				break
-			}
-		}
-	}
-	return path
 }
 
 // What is not a member of the ensemble is refused at the peer port, with one
