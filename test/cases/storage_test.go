@@ -109,11 +109,12 @@ func TestTheLogGivesDiskSpaceBackAfterABurst(t *testing.T) {
 		c.until("the log's shrinking", func() bool { return size() < bound })
 		return
 	}
-	first := size()
+	// Two bursts wrote 240 MB in all; a file that gives no room back holds them.
+	const written = 2 * 2000 * 60 << 10
 	burst(c, top)
 	fillSnapshots(t, s, c, 4)
-	if second := size(); second > first+first/4 {
-		t.Errorf("%d bytes after one burst, %d after another", first, second)
+	if got := size(); got > written/2 {
+		t.Errorf("%d bytes on disk after bursts of %d", got, written)
 	}
 }
 
