@@ -119,26 +119,24 @@ func TestAKilledServerComesBackWithAddressSessionsAndData(t *testing.T) {
 	}
 }
 
-func BenchmarkStartOfOneServer(b *testing.B) {
-	for b.Loop() {
-		srv, err := zktest.Start()
-		if err != nil {
-			b.Fatal(err)
-		}
-		b.StopTimer()
-		must(b, srv.Stop())
-		b.StartTimer()
-	}
-}
+// The benchmarks stand for two demands: a server alone serves within 50 ms, and
+// three within 500 ms. Beside the mean they report the slowest start of all.
 
-func BenchmarkStartOfThreeServers(b *testing.B) {
+func BenchmarkStartOfOneServer(b *testing.B)    { benchmarkStart(b, 1) }
+func BenchmarkStartOfThreeServers(b *testing.B) { benchmarkStart(b, 3) }
+
+func benchmarkStart(b *testing.B, servers int) {
+	var slowest time.Duration
 	for b.Loop() {
-		ens, err := zktest.StartEnsemble(3)
+		begun := time.Now()
+		ens, err := zktest.StartEnsemble(servers)
 		if err != nil {
 			b.Fatal(err)
 		}
+		slowest = max(slowest, time.Since(begun))
 		b.StopTimer()
 		must(b, ens.Stop())
 		b.StartTimer()
 	}
+	b.ReportMetric(slowest.Seconds()*1000, "slowest-ms")
 }

@@ -157,13 +157,32 @@ func (n *Node) bootstrap(founders []member) error {
 	if err := n.writeFirst(founders); err != nil {
 		return err
 	}
-	if n.cfg.PeerListener != nil && founders[len(founders)-1].ID == n.id.raftID() {
-		// Servers of one process have been started together, and somebody waits:
-		// the one that was started last, and so has found all the others, campaigns
-		// without the patience that a leader is owed.
-		n.network.inject(&raft.TimeoutNowRequest{RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax}})
+	if n.cfg.PeerListener != nil {
+		n.firstCampaign(founders)
 	}
 	return nil
+}
+
+// firstTurn is the distance of two founders' turns in firstCampaign: ten times
+// what an election inside one process takes.
+const firstTurn = 15 * time.Millisecond
+
+// firstCampaign is for servers of one process. They have been started together
+// and somebody waits, so a founder campaigns without the patience that a leader
+// is owed: at the first start there is none. Founders that have found each other
+// at the same moment take turns, or their votes would split; who has voted
+// already leaves it to the others.
+func (n *Node) firstCampaign(founders []member) {
+	own := n.id.raftID()
+	turn := len(founders) - 1 - slices.IndexFunc(founders, func(m member) bool { return m.ID == own })
+	if !n.disk.wait(time.Duration(turn) * firstTurn) {
+		return
+	}
+	_, leader := n.raft.LeaderWithID()
+	if leader != "" || n.raft.State() != raft.Follower || n.raft.CurrentTerm() > 1 {
+		return
+	}
+	n.network.inject(&raft.TimeoutNowRequest{RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax}})
 }
 
 func (n *Node) writeFirst(founders []member) error {
