@@ -9,7 +9,7 @@ SOAKTIME ?= 10m
 FAULTSTIME ?= 120
 BENCHFLAGS ?=
 
-.PHONY: build test lint race soak fuzz bench cover image clean
+.PHONY: build test lint race soak fuzz bench failover cover image clean
 
 # One static binary, as in the container image.
 build:
@@ -45,7 +45,11 @@ fuzz:
 # Ours and the real ZooKeeper by turns; see docs/performance.md. BENCHFLAGS is
 # for the driver, for instance BENCHFLAGS="-alternations 7 -workloads read,write".
 bench:
-	$(GO) test ./test/bench -run '^$$' -bench . -benchtime 1x -timeout 4h -args $(BENCHFLAGS)
+	$(GO) test ./test/bench -run '^$$' -bench Apache -benchtime 1x -timeout 4h -args $(BENCHFLAGS)
+
+# Ten kills of each leader, ours and the real ZooKeeper's by turns.
+failover:
+	$(GO) test ./test/bench -run '^$$' -bench Failover -benchtime 1x -timeout 1h -v
 
 cover:
 	mkdir -p build

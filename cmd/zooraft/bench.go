@@ -56,6 +56,7 @@ Workloads, all of them unless some are named:
 		},
 	}
 	benchFlags(cmd, &o)
+	cmd.AddCommand(newFailoverCommand())
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }

@@ -3,7 +3,8 @@
 //
 // It owns the workloads and the arithmetic of their results. It knows servers
 // only by their address, so that ours and others are measured by the same code,
-// and it may import client and proto only.
+// and it may import client and proto only. Failover alone starts servers, as
+// processes of whatever command it is given, because it has to kill them.
 //
 // Load is closed-loop: each connection keeps a fixed number of requests in work
 // and sends the next one when an answer comes. Throughput and latency are

@@ -354,6 +354,22 @@ func (b *batcher) giveUp(reason error, pendingToo bool) {
 	b.report(tokens, remotes)
 }
 
+// applyUnlessRefused hands an entry to Raft, if Config.Refuse lets it.
+func (c Config) applyUnlessRefused(r *raft.Raft, data []byte) raft.Future {
+	if c.Refuse != nil {
+		if err := c.Refuse(); err != nil {
+			return refused{err}
+		}
+	}
+	return r.Apply(data, 0)
+}
+
+// refused is the future of an entry that Raft never saw.
+type refused struct{ err error }
+
+// Error implements raft.Future.
+func (r refused) Error() error { return r.err }
+
 // waitClosed waits for done, at most for within.
 func waitClosed(done <-chan struct{}, within time.Duration) bool {
 	timer := time.NewTimer(within)

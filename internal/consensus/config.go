@@ -127,6 +127,9 @@ type Config struct {
 	RandInt64N func(n int64) int64
 	// FS is the file layer of the wal log store. Default: the operating system.
 	FS FS
+	// Refuse is asked about each entry before Raft is; with an error the entry
+	// is lost as Raft can lose one. Only tests set it. Default nil.
+	Refuse func() error
 	// Observe is told what the log costs. Default: nothing is called.
 	Observe Observer
 	// Logger receives this room's messages, and Raft's own from the level

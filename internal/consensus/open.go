@@ -308,7 +308,7 @@ func (n *Node) startRaft() error {
 	close(n.raftSet)
 	n.log.patient.Store(true)
 	n.stable.patient.Store(true)
-	n.batcher.apply = func(data []byte) raft.Future { return r.Apply(data, 0) }
+	n.batcher.apply = func(data []byte) raft.Future { return n.cfg.applyUnlessRefused(r, data) }
 	n.batcher.barrier = func() raft.Future { return r.Barrier(0) }
 	n.workers.Add(4)
 	go func() { defer n.workers.Done(); n.batcher.run() }()

@@ -37,6 +37,10 @@ type Embedding struct {
 	// ensemble; to is the other server's number.
 	PeerListener net.Listener
 	PeerDial     func(to int, address string, timeout time.Duration) (net.Conn, error)
+	// FS is the file layer of the log, Refuse may lose entries: see
+	// consensus.Config. nil leaves its defaults.
+	FS     consensus.FS
+	Refuse func() error
 	// ElectionTimeout is consensus.Config's; 0 leaves its default.
 	ElectionTimeout time.Duration
 	// Intercept is asked about each request of an established session before
@@ -75,6 +79,10 @@ func (e *Embedding) adapt(c *consensus.Config) {
 	if e.ElectionTimeout > 0 {
 		c.ElectionTimeout = e.ElectionTimeout
 	}
+	if e.FS != nil {
+		c.FS = e.FS
+	}
+	c.Refuse = e.Refuse
 	c.PeerListener = e.PeerListener
 	if e.PeerDial != nil {
 		c.PeerDial = func(to consensus.Peer, timeout time.Duration) (net.Conn, error) {

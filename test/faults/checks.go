@@ -64,6 +64,7 @@ func (w *world) finish() {
 	w.checkChains(dumps[w.e.ids[0]])
 	w.checkSequence(dumps[w.e.ids[0]])
 	w.checkRegisters()
+	w.checkReplicas()
 	for _, id := range w.e.ids {
 		if log := w.e.servers[id].Log(); strings.Contains(log, "the replicas have diverged") || strings.Contains(log, "panic:") {
 			w.wrong("server %d's log speaks of a divergence or a panic", id)

@@ -28,12 +28,19 @@ type ensemble struct {
 	net     *fabric
 	servers map[int]*peer.Server
 	ids     []int
+	// controls are those of the crooked servers, nil if they are ordinary ones.
+	controls map[int]*control
+	store    string // their log store
 }
 
 // options changes how an ensemble is made.
 type options struct {
 	servers int
 	config  map[string]string
+	// crooked servers have a machine that can be made to fail.
+	crooked bool
+	// store is their log store; "" for the one of the whole run.
+	store string
 	// dataDir says where a server keeps its data; "" for a fresh directory.
 	dataDir func(id int) string
 }
@@ -52,7 +59,10 @@ func launch(t testing.TB, o options) *ensemble {
 	if o.servers == 0 {
 		o.servers = 3
 	}
-	e := &ensemble{t: t, servers: map[int]*peer.Server{}}
+	if o.store == "" {
+		o.store = peer.LogStore()
+	}
+	e := &ensemble{t: t, servers: map[int]*peer.Server{}, store: o.store}
 	targets := map[int]string{}
 	for id := 1; id <= o.servers; id++ {
 		e.ids = append(e.ids, id)
@@ -75,7 +85,7 @@ func (e *ensemble) add(id int, listen string, lines []string, o options) {
 	config := map[string]string{
 		"tickTime": strconv.FormatInt(tick.Milliseconds(), 10), "initLimit": "20", "syncLimit": strconv.Itoa(syncLimit),
 		"peerListenAddress": listen, "4lw.commands.whitelist": "*", "maxClientCnxns": "0",
-		"snapCount": "2000",
+		"snapCount": "2000", "raftLogStore": o.store,
 	}
 	for k, v := range o.config {
 		config[k] = v
@@ -90,9 +100,16 @@ func (e *ensemble) add(id int, listen string, lines []string, o options) {
 		e.t.Fatal(err)
 	}
 	writeMyID(e.t, dir, id)
-	s := peer.StartZooraft(e.t, peer.Options{
-		Config: config, Lines: lines, DataDir: dir, NoWait: true, Args: []string{"--allow-unprotected"},
-	})
+	start := peer.Options{Config: config, Lines: lines, DataDir: dir, NoWait: true, Args: []string{"--allow-unprotected"}}
+	if o.crooked {
+		c := &control{settings: filepath.Join(e.t.TempDir(), "settings"), address: net.JoinHostPort("127.0.0.1", strconv.Itoa(peer.FreePort(e.t)))}
+		start.Program, start.Env = "./test/faults/crooked", c.env()
+		if e.controls == nil {
+			e.controls = map[int]*control{}
+		}
+		e.controls[id] = c
+	}
+	s := peer.StartZooraft(e.t, start)
 	e.servers[id] = s
 	e.t.Cleanup(func() {
 		if e.t.Failed() || os.Getenv("FAULTS_LOGS") != "" {

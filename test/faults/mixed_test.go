@@ -9,20 +9,32 @@ import (
 )
 
 // Clients write down what they were told while servers are killed, stopped, cut
-// off, slowed and emptied in a random order.
+// off, slowed and emptied, and their machines fail, in a random order.
 func TestPromisesHoldUnderRandomFaults(t *testing.T) {
-	seed := seedOf(t, 1)
-	t.Logf("repeat with FAULTS_SEED=%d", seed)
-	w := newWorld(start(t, options{servers: serversOf(t, 3)}), seed)
-	w.prepare()
-	w.startWorkers()
-	r := &runner{world: w, rng: rand.New(rand.NewPCG(seed, 0))}
-	var chosen []fault
-	for _, f := range faults() {
-		if strings.Contains(f.name, os.Getenv("FAULTS_ONLY")) {
+	for _, store := range []string{"wal", "bolt"} {
+		if only := os.Getenv("FAULTS_STORE"); only != "" && only != store {
+			continue
+		}
+		t.Run(store, func(t *testing.T) {
+			seed := seedOf(t, 1)
+			t.Logf("repeat with FAULTS_SEED=%d FAULTS_STORE=%s", seed, store)
+			w := newWorld(start(t, options{servers: serversOf(t, 3), crooked: true, store: store}), seed)
+			w.prepare()
+			w.startWorkers()
+			r := &runner{world: w, rng: rand.New(rand.NewPCG(seed, 0))}
+			r.hurt(lengthOf(t, 30*time.Second), r.chosen(allFaults()))
+			w.finish()
+		})
+	}
+}
+
+// chosen are the faults that an ensemble can suffer, with FAULTS_ONLY those
+// whose name contains it.
+func (r *runner) chosen(from []fault) (chosen []fault) {
+	for _, f := range from {
+		if r.e.has(f.needs) && strings.Contains(f.name, os.Getenv("FAULTS_ONLY")) {
 			chosen = append(chosen, f)
 		}
 	}
-	r.hurt(lengthOf(t, 30*time.Second), chosen)
-	w.finish()
+	return chosen
 }

@@ -46,7 +46,8 @@ type fabric struct {
 
 // pipe is one proxied connection.
 type pipe struct {
-	from, to int // who dialled whom
+	from, to int    // who dialled whom
+	kind     string // what the hello calls the connection: "raft", "stream", …
 	a, b     net.Conn
 }
 
@@ -140,8 +141,10 @@ func (f *fabric) serve(to int, a net.Conn) {
 		return
 	}
 	defer f.remove(p)
-	first, from := readHello(a)
-	p.from = from
+	first, from, kind := readHello(a)
+	f.mu.Lock()
+	p.from, p.kind = from, kind
+	f.mu.Unlock()
 	if !f.pass(pair{from, to}) {
 		return
 	}
@@ -168,33 +171,34 @@ func (f *fabric) serve(to int, a net.Conn) {
 	<-back
 }
 
-// readHello returns what was read and the number of the server that dials, −1
-// for a stranger.
-func readHello(c net.Conn) (raw []byte, from int) {
+// readHello returns what was read, the number of the server that dials, −1 for
+// a stranger, and the kind of the connection.
+func readHello(c net.Conn) (raw []byte, from int, kind string) {
 	head := make([]byte, 4)
 	_ = c.SetReadDeadline(time.Now().Add(2 * time.Second))
 	defer func() { _ = c.SetReadDeadline(time.Time{}) }()
 	if n, err := io.ReadFull(c, head); err != nil {
-		return head[:n], -1
+		return head[:n], -1, ""
 	}
 	n := binary.BigEndian.Uint32(head)
 	if n > 64<<10 {
-		return head, -1
+		return head, -1, ""
 	}
 	body := make([]byte, n)
 	read, err := io.ReadFull(c, body)
 	raw = append(head, body[:read]...)
 	var hello struct {
 		From string `json:"from"`
+		Kind string `json:"kind"`
 	}
 	if err != nil || json.Unmarshal(body, &hello) != nil {
-		return raw, -1
+		return raw, -1, ""
 	}
 	number, _, _ := strings.Cut(hello.From, "-")
 	if from, err = strconv.Atoi(number); err != nil {
-		return raw, -1
+		return raw, -1, ""
 	}
-	return raw, from
+	return raw, from, hello.Kind
 }
 
 // pass waits until the direction lets bytes through; false at the end.

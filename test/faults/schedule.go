@@ -15,6 +15,22 @@ import (
 type fault struct {
 	name string
 	run  func(r *runner)
+	// needs is what the servers must be for it: any, crooked, or crooked with
+	// the log store whose files a crooked machine has.
+	needs need
+}
+
+type need int
+
+const (
+	anyServers need = iota
+	crookedServers
+	crookedFiles
+)
+
+// has tells whether an ensemble can suffer a fault.
+func (e *ensemble) has(n need) bool {
+	return n == anyServers || e.controls != nil && (n == crookedServers || e.store == "wal")
 }
 
 // runner applies faults. One at a time: two at once could take the majority
@@ -88,14 +104,14 @@ func (r *runner) slow(l link) {
 func faults() []fault {
 	const short, long = 2 * time.Second, 6 * time.Second
 	return []fault{
-		{"the leader is killed", func(r *runner) { r.killFor(short, r.leaderNow()) }},
-		{"a follower is killed", func(r *runner) { r.killFor(long, r.follower()) }},
-		{"two servers are killed", func(r *runner) { l := r.leaderNow(); r.killFor(short, l, r.pick(r.e.others(l))) }},
-		{"all servers are killed", func(r *runner) { r.killFor(short, r.e.ids...) }},
-		{"the leader is stopped", func(r *runner) { r.stopFor(long, r.leaderNow()) }},
-		{"a follower is stopped", func(r *runner) { r.stopFor(long, r.follower()) }},
-		{"the leader is restarted", func(r *runner) { r.restartCleanly(r.leaderNow()) }},
-		{"the leader hands over while a follower is stopped", func(r *runner) {
+		{name: "the leader is killed", run: func(r *runner) { r.killFor(short, r.leaderNow()) }},
+		{name: "a follower is killed", run: func(r *runner) { r.killFor(long, r.follower()) }},
+		{name: "two servers are killed", run: func(r *runner) { l := r.leaderNow(); r.killFor(short, l, r.pick(r.e.others(l))) }},
+		{name: "all servers are killed", run: func(r *runner) { r.killFor(short, r.e.ids...) }},
+		{name: "the leader is stopped", run: func(r *runner) { r.stopFor(long, r.leaderNow()) }},
+		{name: "a follower is stopped", run: func(r *runner) { r.stopFor(long, r.follower()) }},
+		{name: "the leader is restarted", run: func(r *runner) { r.restartCleanly(r.leaderNow()) }},
+		{name: "the leader hands over while a follower is stopped", run: func(r *runner) {
 			l := r.leaderNow()
 			f := r.pick(r.e.others(l))
 			r.e.signal(f, syscall.SIGSTOP)
@@ -103,21 +119,21 @@ func faults() []fault {
 			r.hold(short)
 			r.e.signal(f, syscall.SIGCONT)
 		}},
-		{"the leader is cut off", func(r *runner) { l := r.leaderNow(); r.cutFor(long, []int{l}, r.e.others(l)) }},
-		{"a follower is cut off", func(r *runner) { f := r.follower(); r.cutFor(long, []int{f}, r.e.others(f)) }},
-		{"two servers reach each other only over the third", func(r *runner) {
+		{name: "the leader is cut off", run: func(r *runner) { l := r.leaderNow(); r.cutFor(long, []int{l}, r.e.others(l)) }},
+		{name: "a follower is cut off", run: func(r *runner) { f := r.follower(); r.cutFor(long, []int{f}, r.e.others(f)) }},
+		{name: "two servers reach each other only over the third", run: func(r *runner) {
 			bridge := r.pick(r.e.ids)
 			o := r.e.others(bridge)
 			r.cutFor(long, o[:1], o[1:])
 		}},
-		{"the leader is not heard", func(r *runner) { r.oneWay(r.leaderNow(), true) }},
-		{"the leader hears nobody", func(r *runner) { r.oneWay(r.leaderNow(), false) }},
-		{"a follower is not heard", func(r *runner) { r.oneWay(r.follower(), true) }},
-		{"a follower hears nobody", func(r *runner) { r.oneWay(r.follower(), false) }},
-		{"all links are slow", func(r *runner) { r.slow(link{delay: time.Duration(5+r.rng.IntN(40)) * time.Millisecond}) }},
-		{"all links lose packets", func(r *runner) { r.slow(link{lossEvery: 5 + r.rng.IntN(40)}) }},
-		{"peer connections are reset", func(r *runner) { r.e.net.closeConns(func(*pipe) bool { return true }) }},
-		{"a follower loses its disk", func(r *runner) {
+		{name: "the leader is not heard", run: func(r *runner) { r.oneWay(r.leaderNow(), true) }},
+		{name: "the leader hears nobody", run: func(r *runner) { r.oneWay(r.leaderNow(), false) }},
+		{name: "a follower is not heard", run: func(r *runner) { r.oneWay(r.follower(), true) }},
+		{name: "a follower hears nobody", run: func(r *runner) { r.oneWay(r.follower(), false) }},
+		{name: "all links are slow", run: func(r *runner) { r.slow(link{delay: time.Duration(5+r.rng.IntN(40)) * time.Millisecond}) }},
+		{name: "all links lose packets", run: func(r *runner) { r.slow(link{lossEvery: 5 + r.rng.IntN(40)}) }},
+		{name: "peer connections are reset", run: func(r *runner) { r.e.net.closeConns(func(*pipe) bool { return true }) }},
+		{name: "a follower loses its disk", run: func(r *runner) {
 			f := r.follower()
 			r.e.kill(f)
 			r.e.wipe(f)

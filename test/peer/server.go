@@ -40,6 +40,9 @@ type Options struct {
 	DataDir string
 	// Jaas is the content of a JAAS file for java.security.auth.login.config.
 	Jaas string
+	// Program is the folder of a program to build and start instead of zooraft
+	// ("./test/faults/crooked"), with the same arguments.
+	Program string
 	// Race takes a zooraft built with the race detector.
 	Race bool
 	// NoWait makes Start return before the server serves. WaitReady waits.

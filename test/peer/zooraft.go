@@ -15,39 +15,45 @@ import (
 // built remembers which binaries this process has built.
 var built struct {
 	sync.Mutex
-	path map[bool]string // by race detector; guarded by the mutex
+	path map[string]string // by name; guarded by the mutex
 }
 
 // ZooraftBinary builds cmd/zooraft into build/bin, once per test process (the
 // Go build cache makes a repeat cheap), and returns the program's path.
 func ZooraftBinary(tb testing.TB, race bool) string {
 	tb.Helper()
+	return binary(tb, "zooraft", "./cmd/zooraft", race)
+}
+
+// binary builds a program of the repository.
+func binary(tb testing.TB, name, folder string, race bool) string {
+	tb.Helper()
 	built.Lock()
 	defer built.Unlock()
-	if p, ok := built.path[race]; ok {
+	args := []string{"build"}
+	if race {
+		name, args = name+"-race", append(args, "-race")
+	}
+	if p, ok := built.path[name]; ok {
 		return p
 	}
-	name, args := "zooraft", []string{"build"}
-	if race {
-		name, args = "zooraft-race", append(args, "-race")
-	}
 	bin := toolchain.Build(tb, "bin")
-	defer toolchain.Lock(tb, filepath.Join(bin, "zooraft.lock"))()
+	defer toolchain.Lock(tb, filepath.Join(bin, name+".lock"))()
 	// Built beside and renamed, so that a running process keeps its file.
 	path := filepath.Join(bin, name)
 	fresh := fmt.Sprintf("%s.%d", path, os.Getpid())
-	cmd := exec.Command("go", append(args, "-o", fresh, "./cmd/zooraft")...)
+	cmd := exec.Command("go", append(args, "-o", fresh, folder)...)
 	cmd.Dir = toolchain.Root()
 	if out, err := cmd.CombinedOutput(); err != nil {
-		tb.Fatalf("peer: building zooraft: %v\n%s", err, out)
+		tb.Fatalf("peer: building %s: %v\n%s", name, err, out)
 	}
 	if err := os.Rename(fresh, path); err != nil {
 		tb.Fatalf("peer: %v", err)
 	}
 	if built.path == nil {
-		built.path = map[bool]string{}
+		built.path = map[string]string{}
 	}
-	built.path[race] = path
+	built.path[name] = path
 	return path
 }
 
@@ -72,7 +78,11 @@ func LogStore() string {
 // returns when it serves, unless opts.NoWait is set.
 func StartZooraft(tb testing.TB, opts Options) *Server {
 	tb.Helper()
-	bin := ZooraftBinary(tb, opts.Race || os.Getenv(RaceVariable) == "true")
+	race := opts.Race || os.Getenv(RaceVariable) == "true"
+	bin := ZooraftBinary(tb, race)
+	if opts.Program != "" {
+		bin = binary(tb, filepath.Base(opts.Program), opts.Program, race)
+	}
 	if _, chosen := opts.Config["raftLogStore"]; !chosen {
 		config := map[string]string{"raftLogStore": LogStore()}
 		maps.Copy(config, opts.Config)
