@@ -1,5 +1,5 @@
-// Package zooraft runs a ZooKeeper-compatible server inside a Go program: the
-// same server as `zooraft serve`, with its data in a directory.
+// Package zooraft runs a ZooKeeper-compatible server inside a Go program, with
+// its data in a directory. `zooraft serve` starts its server by this package too.
 //
 //	cfg := zooraft.DefaultConfig("/var/lib/app/zooraft")
 //	srv, err := zooraft.Start(ctx, cfg)
@@ -16,7 +16,12 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
+	"os"
+	"strconv"
 	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/zooraft/zooraft/internal/admin"
 	"github.com/zooraft/zooraft/internal/config"
@@ -33,6 +38,9 @@ var (
 	// ErrConfig is returned by Start and LoadConfig when the configuration
 	// cannot be used.
 	ErrConfig = errors.New("zooraft: the configuration cannot be used")
+	// ErrMetrics is returned by Start when the registerer does not take the
+	// metrics, for instance because another server's are there by the same names.
+	ErrMetrics = errors.New("zooraft: the metrics cannot be registered")
 	// ErrListen is returned by Start when the client port cannot be opened.
 	ErrListen = server.ErrListen
 	// ErrData is returned by Start when the data directory is locked, damaged
@@ -69,10 +77,30 @@ func LoadConfig(file string) (cfg *Config, warnings []string, err error) {
 }
 
 // Option changes how Start starts.
-type Option func(*server.Options)
+type Option func(*options)
+
+type options struct {
+	logger     *slog.Logger
+	version    string
+	registerer prometheus.Registerer
+}
 
 // WithLogger has the server log to l. Default: slog.Default().
-func WithLogger(l *slog.Logger) Option { return func(o *server.Options) { o.Logger = l } }
+func WithLogger(l *slog.Logger) Option { return func(o *options) { o.logger = l } }
+
+// WithMetrics registers the server's metrics with r for as long as it runs,
+// under the names that Apache's Prometheus endpoint has. For a prefix or labels,
+// and for several servers in one process, wrap r:
+//
+//	prometheus.WrapRegistererWithPrefix("zk_", r)
+//	prometheus.WrapRegistererWith(prometheus.Labels{"server": "1"}, r)
+//
+// Default: none.
+func WithMetrics(r prometheus.Registerer) Option { return func(o *options) { o.registerer = r } }
+
+// WithVersion is the release that the words srvr and envi name beside
+// ZooKeeper's. Default: the version of the main module.
+func WithVersion(v string) Option { return func(o *options) { o.version = v } }
 
 // Addresses are where a server is reached.
 type Addresses struct {
@@ -82,16 +110,17 @@ type Addresses struct {
 
 // Server is a running server. Its methods may be called from any goroutine.
 type Server struct {
-	inner  *server.Server
-	cancel func() bool // detaches the server from its context
+	inner      *server.Server
+	cancel     func() bool // detaches the server from its context
+	unregister func()      // takes the metrics back
 
 	stopOnce sync.Once     // guards stopErr
 	stopErr  error         // set before stopped is closed
 	stopped  chan struct{} // closed when Stop has ended
 }
 
-// Start starts a server. When it returns, the port is open and the data are
-// loaded; clients are served once Ready is closed, which for a server alone is
+// Start starts a server. When it returns, the port is open (and written to
+// Config.Listen.PortFile, if that is set) and the data are loaded; clients are served once Ready is closed, which for a server alone is
 // at once and for one of an ensemble when there is a leader. When ctx ends the
 // server stops, as by Stop.
 func Start(ctx context.Context, cfg *Config, opts ...Option) (*Server, error) {
@@ -106,15 +135,27 @@ func Start(ctx context.Context, cfg *Config, opts ...Option) (*Server, error) {
 	if err := c.Storage.CheckDirs(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
-	o := server.Options{Config: &c, Build: admin.CurrentBuild("")}
+	var o options
 	for _, opt := range opts {
 		opt(&o)
 	}
-	inner, err := server.Start(o)
+	inner, err := server.Start(server.Options{Config: &c, Build: admin.CurrentBuild(o.version), Logger: o.logger})
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{inner: inner, stopped: make(chan struct{})}
+	s := &Server{inner: inner, stopped: make(chan struct{}), unregister: func() {}}
+	if o.registerer != nil {
+		numbers := &collector{inner.Metrics()}
+		if err := o.registerer.Register(numbers); err != nil {
+			return nil, errors.Join(fmt.Errorf("%w: %w", ErrMetrics, err), inner.Stop())
+		}
+		s.unregister = func() { o.registerer.Unregister(numbers) }
+	}
+	if c.Listen.PortFile != "" {
+		if err := s.writePortFile(c.Listen.PortFile); err != nil {
+			return nil, errors.Join(err, s.stop())
+		}
+	}
 	s.cancel = context.AfterFunc(ctx, func() { _ = s.stop() })
 	return s, nil
 }
@@ -139,6 +180,11 @@ func (s *Server) WaitReady(ctx context.Context) error {
 // Addresses tells where the server is reached.
 func (s *Server) Addresses() Addresses { return Addresses{Client: s.inner.Addr()} }
 
+// AdminHandler answers what the local admin channel answers, for a server of
+// your own: GET /health, /health/live, /words, /words/NAME and /metrics.json. It
+// asks nobody who they are; put it only where an operator may look.
+func (s *Server) AdminHandler() http.Handler { return s.inner.AdminHandler() }
+
 // Failed is closed when the server has given up by itself, for instance because
 // its disk failed; Err then tells why. Stop must be called all the same.
 func (s *Server) Failed() <-chan struct{} { return s.inner.Failed() }
@@ -159,8 +205,23 @@ func (s *Server) Stop() error {
 
 func (s *Server) stop() error {
 	s.stopOnce.Do(func() {
+		s.unregister()
 		s.stopErr = s.inner.Stop()
 		close(s.stopped)
 	})
 	return s.stopErr
+}
+
+// writePortFile writes the client port, for those who asked for any free one.
+// The file appears whole or not at all.
+func (s *Server) writePortFile(path string) error {
+	port := s.inner.Addr().(*net.TCPAddr).Port
+	temp := path + ".tmp"
+	if err := os.WriteFile(temp, []byte(strconv.Itoa(port)+"\n"), 0o644); err != nil {
+		return fmt.Errorf("zooraft: port file: %w", err)
+	}
+	if err := os.Rename(temp, path); err != nil {
+		return fmt.Errorf("zooraft: port file: %w", err)
+	}
+	return nil
 }

@@ -6,14 +6,19 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"go.uber.org/goleak"
 
 	"github.com/zooraft/zooraft"
@@ -170,6 +175,86 @@ func TestAZooCfgIsReadAndTheLoggerIsTheOneHandedIn(t *testing.T) {
 			t.Fatalf("the log does not tell of the stop:\n%s", log.String())
 		}
 		<-time.After(time.Millisecond)
+	}
+}
+
+// Whoever embeds a server has a registry already, and wants the numbers there.
+func TestMetricsAreInTheRegistererThatWasHandedInUntilTheServerStops(t *testing.T) {
+	registry := prometheus.NewPedanticRegistry()
+	first := start(t, context.Background(), zooraft.DefaultConfig(t.TempDir()), zooraft.WithMetrics(registry))
+	conn := connect(t, first)
+	if _, err := conn.Create("/app", []byte("1"), 0, zk.WorldACL(zk.PermAll)); err != nil {
+		t.Fatal(err)
+	}
+	conn.Close()
+	w := httptest.NewRecorder()
+	promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	for _, line := range []string{
+		`(?m)^# TYPE znode_count gauge$`,
+		`(?m)^znode_count [5-9]$`,
+		`(?m)^# TYPE connection_request_count counter$`,
+		`(?m)^connection_request_count [1-9]`,
+		`(?m)^updatelatency\{quantile="0.99"\} `,
+		`(?m)^updatelatency_count [1-9]`,
+		`(?m)^write_per_namespace_count\{key="app"\} 1$`,
+	} {
+		if w.Code != http.StatusOK || !regexp.MustCompile(line).MatchString(w.Body.String()) {
+			t.Errorf("%d, nothing matches %s in\n%s", w.Code, line, w.Body)
+		}
+	}
+	if n := strings.Count(w.Body.String(), "# TYPE "); n < 130 {
+		t.Errorf("only %d metrics", n)
+	}
+
+	// A second server needs names of its own, and a start that fails leaves nothing.
+	c := zooraft.DefaultConfig(t.TempDir())
+	if _, err := zooraft.Start(context.Background(), c, zooraft.WithMetrics(registry)); !errors.Is(err, zooraft.ErrMetrics) {
+		t.Fatalf("the same names twice: %v", err)
+	}
+	second := start(t, context.Background(), c,
+		zooraft.WithMetrics(prometheus.WrapRegistererWith(prometheus.Labels{"server": "2"}, prometheus.WrapRegistererWithPrefix("second_", registry))))
+	for _, s := range []*zooraft.Server{first, second} {
+		if err := s.Stop(); err != nil {
+			t.Error(err)
+		}
+	}
+	if families, err := registry.Gather(); err != nil || len(families) != 0 {
+		t.Errorf("after both have stopped there are %d metrics (%v)", len(families), err)
+	}
+}
+
+// What an operator asks by the admin channel is to be had on the program's own
+// port too.
+func TestTheAdminHandlerAnswersOnTheProgramsOwnPort(t *testing.T) {
+	s := start(t, context.Background(), zooraft.DefaultConfig(t.TempDir()))
+	w := httptest.NewRecorder()
+	s.AdminHandler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/health", nil))
+	if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), `"ready": true`) {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	if err := s.Stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestThePortFileHoldsThePortWhenStartReturns(t *testing.T) {
+	c := zooraft.DefaultConfig(t.TempDir())
+	c.Listen.PortFile = filepath.Join(t.TempDir(), "port")
+	s := start(t, context.Background(), c)
+	text, err := os.ReadFile(c.Listen.PortFile)
+	if err != nil || "127.0.0.1:"+strings.TrimSpace(string(text)) != s.Addresses().Client.String() {
+		t.Errorf("%q, %v; the address is %s", text, err, s.Addresses().Client)
+	}
+	if err := s.Stop(); err != nil {
+		t.Error(err)
+	}
+	c.Listen.PortFile = filepath.Join(t.TempDir(), "no", "such", "directory")
+	if _, err := zooraft.Start(context.Background(), c); err == nil {
+		t.Fatal("started without the port file that was asked for")
+	}
+	c.Listen.PortFile = ""
+	if err := start(t, context.Background(), c).Stop(); err != nil {
+		t.Errorf("the start that failed has left something: %v", err)
 	}
 }
 

@@ -42,7 +42,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	root.SetFlagErrorFunc(flagError)
 	err := root.ExecuteContext(withDefines(root.Context(), defines))
 	if err != nil {
-		fmt.Fprintf(stderr, "zooraft: %v\n", err)
+		fmt.Fprintf(stderr, "zooraft: %s\n", strings.TrimPrefix(err.Error(), "zooraft: "))
 	}
 	return exitCode(err)
 }

@@ -14,9 +14,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/zooraft/zooraft/internal/admin"
+	"github.com/zooraft/zooraft"
 	"github.com/zooraft/zooraft/internal/config"
-	"github.com/zooraft/zooraft/internal/server"
 )
 
 // serveFlags are the flags of serve.
@@ -86,24 +85,16 @@ func serve(ctx context.Context, options config.Options, logger *slog.Logger, out
 	if err != nil {
 		return err
 	}
-	if err := effective.Storage.CheckDirs(); err != nil {
-		return err
-	}
-	s, err := server.Start(server.Options{Config: effective, Build: admin.CurrentBuild(version), Logger: logger})
+	s, err := zooraft.Start(ctx, effective, zooraft.WithLogger(logger), zooraft.WithVersion(version))
 	if err != nil {
-		if errors.Is(err, server.ErrData) || errors.Is(err, os.ErrPermission) {
+		if errors.Is(err, zooraft.ErrData) || errors.Is(err, os.ErrPermission) {
 			return dataError{err}
 		}
 		return err
 	}
-	if path := effective.Listen.PortFile; path != "" {
-		if err := s.WritePortFile(path); err != nil {
-			return errors.Join(err, s.Stop())
-		}
-	}
 	select {
 	case <-s.Ready():
-		announce(out, s, effective)
+		announce(out, s.Addresses().Client, effective)
 	case <-ctx.Done():
 	case <-s.Failed():
 	}
@@ -117,8 +108,8 @@ func serve(ctx context.Context, options config.Options, logger *slog.Logger, out
 
 // announce prints the one line that says where the server is and how to
 // connect.
-func announce(out io.Writer, s *server.Server, c *config.Config) {
-	_, port, _ := net.SplitHostPort(s.Addr().String()) // an address of ours always splits
+func announce(out io.Writer, addr net.Addr, c *config.Config) {
+	_, port, _ := net.SplitHostPort(addr.String()) // an address of ours always splits
 	host := c.Listen.Host
 	if host == "" {
 		host = "localhost"
@@ -128,5 +119,5 @@ func announce(out io.Writer, s *server.Server, c *config.Config) {
 		dir = abs
 	}
 	fmt.Fprintf(out, "zooraft listens on %s, data in %s; connect with: zkCli.sh -server %s\n",
-		s.Addr(), dir, net.JoinHostPort(host, port))
+		addr, dir, net.JoinHostPort(host, port))
 }

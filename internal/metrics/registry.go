@@ -171,6 +171,17 @@ func (r *Registry) Gather() []Family {
 	return families
 }
 
+// Descs lists what is declared, absent gauges included.
+func (r *Registry) Descs() []Desc {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	descs := make([]Desc, 0, len(r.order))
+	for _, e := range r.order {
+		descs = append(descs, e.desc)
+	}
+	return descs
+}
+
 func (d Desc) rank() int {
 	switch {
 	case d.Kind <= KindCounter && d.Keyed:

@@ -6,9 +6,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net"
-	"os"
 	"runtime"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -339,20 +337,6 @@ func (s *Server) Err() error { return s.node.Err() }
 
 // Addr is where clients connect.
 func (s *Server) Addr() net.Addr { return s.listener.Addr() }
-
-// WritePortFile writes the client port, for those who asked for any free one.
-// The file appears whole or not at all.
-func (s *Server) WritePortFile(path string) error {
-	port := s.Addr().(*net.TCPAddr).Port
-	temp := path + ".tmp"
-	if err := os.WriteFile(temp, []byte(strconv.Itoa(port)+"\n"), 0o644); err != nil {
-		return fmt.Errorf("server: port file: %w", err)
-	}
-	if err := os.Rename(temp, path); err != nil {
-		return fmt.Errorf("server: port file: %w", err)
-	}
-	return nil
-}
 
 // Stop closes every connection and the data. Sessions stay; they go on when
 // the server starts again.
