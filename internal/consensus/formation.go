@@ -5,8 +5,9 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -23,13 +24,23 @@ log at its first entry unnoticed. So:
   - Each empty data directory draws a random incarnation, kept in the stable
     store. The Raft id is number-incarnation: a server whose disk was wiped is
     another server to Raft.
-  - An empty server asks all configured servers. It founds the ensemble only
-    when every configured participant answers that it is empty too and has the
-    same configured membership; all founders then write the same first entry,
-    which names their incarnations.
-  - A founder that has not come that far joins when a member of the formed
-    ensemble calls it by its incarnation: it never acknowledged anything.
+  - One server decides: the participant with the lowest number. It asks all the
+    others, and founds the ensemble when every participant answers that it is
+    empty too and has the same configured members and roles. It stores the list
+    of founders, with their incarnations, before it tells anybody.
+  - Every other participant becomes a founder when it learns that list from a
+    server that has it, by asking or by being called, and finds its own
+    incarnation in it: it stores the list, then the first entry. It never
+    acknowledged anything before.
   - Any other empty server waits until the leader adds it.
+
+The first entry is made of the list alone, so it is the same on every founder. A
+founder takes no message of Raft before it has that entry. Killed between the
+list and the entry, it stores the entry at its next start, before Raft runs.
+
+Refused: letting each server that has heard all the others decide for itself. A
+server that is wiped while they ask is heard under two incarnations, and then
+there are two lists.
 */
 
 // newIncarnation draws the incarnation of an empty server of an ensemble.
@@ -49,64 +60,120 @@ func (n *Node) found() {
 	for {
 		id := n.stable.identity()
 		if id.Formed {
+			n.setWaiting("")
 			return
 		}
 		reason, err := n.tryFound(id)
 		if err != nil {
-			n.fail(err)
-			return
+			return // it has stopped the node
 		}
 		if reason != said && reason != "" {
 			n.logger.Info("this server belongs to no ensemble yet", "waits_for", reason)
 			said = reason
 		}
 		n.setWaiting(reason)
-		if !n.disk.wait(probePause) {
+		select {
+		case <-n.stop:
 			return
+		case <-n.probed: // one that waits for this server's decision has come up
+		case <-time.After(probePause):
 		}
 	}
 }
 
 // tryFound asks the configured servers once. Reason says what is waited for.
 func (n *Node) tryFound(id identity) (reason string, err error) {
+	peers := n.wanted.list()
 	answers := n.probeAll(probeTimeout)
-	founders := []member{}
+	for _, w := range answers {
+		if w.Formed && isFounder(w.Founders, id.raftID()) {
+			return "", n.adopt(w.Founders)
+		}
+	}
+	founders, reason := foundersOf(peers, id, answers)
+	switch me, _ := n.wanted.find(id.ServerID); {
+	case reason != "":
+		return reason, nil
+	case !me.Voter:
+		return "the leader to add this observer", nil
+	case decider(peers) != id.ServerID:
+		return fmt.Sprintf("server %d to form the ensemble", decider(peers)), nil
+	}
+	if err := n.adopt(founders); err != nil {
+		return "", err
+	}
+	// Nobody leads yet, and all the others are there: campaign without the
+	// patience that a leader is owed.
+	n.network.inject(&raft.TimeoutNowRequest{RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax}})
+	return "", nil
+}
+
+// decider is the number of the server that forms the ensemble: the lowest of
+// the participants, -1 if there are none.
+func decider(peers []Peer) int {
+	lowest := -1
+	for _, p := range peers {
+		if p.Voter && (lowest < 0 || p.ID < lowest) {
+			lowest = p.ID
+		}
+	}
+	return lowest
+}
+
+// foundersOf is the list of founders as the answers give it, or what is missing.
+func foundersOf(peers []Peer, id identity, answers map[int]welcome) (founders []member, reason string) {
 	var missing []string
-	for _, p := range n.cfg.Peers {
+	for _, p := range peers {
 		w, ok := answers[p.ID]
 		if p.ID == id.ServerID {
-			w, ok = welcome{ID: id.raftID(), Wanted: n.cfg.wantedHash()}, true
+			w, ok = welcome{ID: id.raftID(), Wanted: rolesHash(peers)}, true
+			p.Address = ownAddress(p, answers)
 		}
 		switch {
 		case !ok && p.Voter:
 			missing = append(missing, fmt.Sprintf("server %d at %s", p.ID, p.Address))
 		case ok && w.Formed:
-			return "the leader to add it: server " + w.ID + " belongs to an ensemble already", nil
-		case ok && w.Wanted != n.cfg.wantedHash():
-			return fmt.Sprintf("server %d to have the same server lines as this server", p.ID), nil
+			return nil, "the leader to add it: server " + w.ID + " belongs to an ensemble already"
+		case ok && w.Wanted != rolesHash(peers):
+			return nil, fmt.Sprintf("server %d to have the same server lines as this server", p.ID)
 		case p.Voter:
 			founders = append(founders, member{ID: w.ID, Address: p.Address, Voter: true})
 		}
 	}
-	if me, _ := n.cfg.peer(id.ServerID); !me.Voter {
-		return "the leader to add this observer", nil
-	}
-	if len(missing) > 0 {
-		return strings.Join(missing, " and "), nil
-	}
 	slices.SortFunc(founders, func(a, b member) int { return strings.Compare(a.ID, b.ID) })
-	return "", n.bootstrap(founders)
+	return founders, strings.Join(missing, " and ")
+}
+
+// ownAddress is the address of this server for the first entry: its own line's,
+// unless that says only where to listen, as 0.0.0.0 does; then as one of the
+// others reaches it.
+func ownAddress(own Peer, answers map[int]welcome) string {
+	if !isWildcard(own.Address) {
+		return own.Address
+	}
+	for _, number := range slices.Sorted(maps.Keys(answers)) {
+		for _, p := range answers[number].Peers {
+			if p.ID == own.ID && !isWildcard(p.Address) {
+				return p.Address
+			}
+		}
+	}
+	return own.Address
+}
+
+func isFounder(founders []member, id string) bool {
+	return slices.ContainsFunc(founders, func(m member) bool { return m.ID == id })
 }
 
 // probeTimeout bounds one question to one server.
 const probeTimeout = helloTimeout / 4
 
-// probeAll asks all other configured servers at once who they are.
+// probeAll asks all other wanted servers at once who they are.
 func (n *Node) probeAll(timeout time.Duration) map[int]welcome {
 	var mu sync.Mutex
 	answers := map[int]welcome{}
 	var wg sync.WaitGroup
-	for _, p := range n.cfg.Peers {
+	for _, p := range n.wanted.list() {
 		if p.ID == n.cfg.ServerID {
 			continue
 		}
@@ -133,72 +200,93 @@ func (n *Node) probe(p Peer, timeout time.Duration) (welcome, bool) {
 	return w, true
 }
 
-// bootstrap writes the first entry. The founders are remembered first, so that
-// a start after a crash between the two can write the same again.
-func (n *Node) bootstrap(founders []member) error {
+// noteProbe wakes a server that may be waiting for the one that asks.
+func (n *Node) noteProbe() {
+	select {
+	case n.probed <- struct{}{}:
+	default:
+	}
+}
+
+// clusterOf is the name of the ensemble that these servers found.
+func clusterOf(founders []member) (string, error) {
 	text, err := json.Marshal(founders)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:16]), nil
+}
+
+// adopt makes this server, if it is empty, one of the founders: it stores their
+// list, then the first entry. Raft has had no message yet.
+func (n *Node) adopt(founders []member) error {
+	cluster, err := clusterOf(founders)
 	if err != nil {
 		return err
 	}
-	sum := sha256.Sum256(text)
-	formed := false
-	if err := n.stable.update(func(i *identity) {
-		if !i.Formed { // a member may have called meanwhile
-			i.Formed, i.ClusterID, i.Founders = true, hex.EncodeToString(sum[:16]), founders
-			formed = true
-		}
-	}); err != nil {
-		return err
-	}
-	if !formed {
+	return n.belong(cluster, founders)
+}
+
+// joined notes that a member of a formed ensemble has called this server by
+// its incarnation: it belongs to that ensemble from now on. It returns once
+// Raft may hear the caller.
+func (n *Node) joined(cluster string, founders []member) error {
+	if n.stable.identity().Formed {
+		// Whoever is still storing the first entry is waited for.
+		n.forming.Lock()
+		defer n.forming.Unlock()
 		return nil
 	}
-	n.logger.Info("the ensemble is formed", "cluster", hex.EncodeToString(sum[:16]), "founders", string(text))
-	if err := n.writeFirst(founders); err != nil {
+	if isFounder(founders, n.stable.identity().raftID()) {
+		return n.adopt(founders)
+	}
+	return n.belong(cluster, nil)
+}
+
+// belong makes an empty server a member for good; it does nothing on another.
+func (n *Node) belong(cluster string, founders []member) error {
+	n.forming.Lock()
+	defer n.forming.Unlock()
+	if n.stable.identity().Formed {
+		return nil
+	}
+	err := n.becomeMember(cluster, founders)
+	if err != nil && !errors.Is(err, ErrStopped) {
+		n.fail(err) // what is stored is enough for the next start
+	}
+	return err
+}
+
+func (n *Node) becomeMember(cluster string, founders []member) error {
+	err := n.stable.update(func(i *identity) {
+		i.Formed, i.ClusterID, i.Founders = true, cluster, founders
+	})
+	if err != nil {
 		return err
 	}
-	if n.cfg.PeerListener != nil {
-		n.firstCampaign(founders)
+	n.setWaiting("")
+	if founders == nil {
+		n.logger.Info("a member of the ensemble has called; this server joins", "cluster", cluster)
+		return nil
 	}
-	return nil
+	n.logger.Info("the ensemble is formed", "cluster", cluster, "founders", fmt.Sprint(founders))
+	if err := n.raft.BootstrapCluster(firstConfiguration(founders)).Error(); err != nil {
+		return fmt.Errorf("form the ensemble: %w", translate(err))
+	}
+	return n.firstEntryStored()
 }
 
-// firstTurn is the distance of two founders' turns in firstCampaign: ten times
-// what an election inside one process takes.
-const firstTurn = 15 * time.Millisecond
-
-// firstCampaign is for servers of one process. They have been started together
-// and somebody waits, so a founder campaigns without the patience that a leader
-// is owed: at the first start there is none. Founders that have found each other
-// at the same moment take turns, or their votes would split; who has voted
-// already leaves it to the others.
-func (n *Node) firstCampaign(founders []member) {
-	own := n.id.raftID()
-	turn := len(founders) - 1 - slices.IndexFunc(founders, func(m member) bool { return m.ID == own })
-	if !n.disk.wait(time.Duration(turn) * firstTurn) {
-		return
-	}
-	_, leader := n.raft.LeaderWithID()
-	if leader != "" || n.raft.State() != raft.Follower || n.raft.CurrentTerm() > 1 {
-		return
-	}
-	n.network.inject(&raft.TimeoutNowRequest{RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax}})
-}
-
-func (n *Node) writeFirst(founders []member) error {
-	var c raft.Configuration
+// firstConfiguration is what the first entry holds.
+func firstConfiguration(founders []member) (c raft.Configuration) {
 	for _, m := range founders {
 		c.Servers = append(c.Servers, raft.Server{ID: raft.ServerID(m.ID), Address: raft.ServerAddress(m.Address), Suffrage: raft.Voter})
 	}
-	if err := n.raft.BootstrapCluster(c).Error(); err != nil && err != raft.ErrCantBootstrap {
-		return fmt.Errorf("form the ensemble: %w", err)
-	}
-	if n.raft.LastIndex() == 0 {
-		// Another founder was faster and has asked for a vote, so the library
-		// takes no first entry any more. It comes from that founder; until then
-		// there is no floor, or a start after a crash would be refused.
-		return nil
-	}
+	return c
+}
+
+// firstEntryStored raises the floor to the first entry.
+func (n *Node) firstEntryStored() error {
 	return n.stable.update(func(i *identity) {
 		if i.FloorIndex == 0 {
 			i.FloorIndex, i.FloorTerm = 1, 1
@@ -206,39 +294,34 @@ func (n *Node) writeFirst(founders []member) error {
 	})
 }
 
-// joined notes that a member of a formed ensemble has called this server by
-// its incarnation: it belongs to that ensemble from now on.
-func (n *Node) joined(cluster string) error {
-	if n.stable.identity().Formed {
+// finishFounding makes up, before Raft runs, for what a founder was killed
+// before: the term, the first entry, the floor. The library's own function
+// refuses a directory where a term is stored.
+func (n *Node) finishFounding() error {
+	if len(n.id.Founders) == 0 || n.id.FloorIndex > 0 {
 		return nil
 	}
-	n.logger.Info("a member of the ensemble has called; this server joins", "cluster", cluster)
-	return n.stable.update(func(i *identity) {
-		if !i.Formed {
-			i.Formed, i.ClusterID = true, cluster
+	last, err := n.log.LastIndex()
+	if err != nil {
+		return err
+	}
+	if _, newest := n.snapshots.bounds(); last == 0 && newest == 0 {
+		term, err := n.stable.GetUint64(currentTermKey)
+		if err != nil && !errors.Is(err, errKeyNotFound) {
+			return err
 		}
-	})
-}
-
-// refusals logs each refusal once in a while.
-type refusals struct {
-	mu   sync.Mutex
-	last map[string]time.Time // guarded by mu; by text
-}
-
-// refusalPause is how long the same refusal is not logged again.
-const refusalPause = 30 * time.Second
-
-func (r *refusals) warn(logger *slog.Logger, remote, text string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	now := time.Now()
-	if now.Sub(r.last[text]) < refusalPause {
-		return
+		if err := n.stable.SetUint64(currentTermKey, max(term, 1)); err != nil {
+			return err
+		}
+		entry := raft.Log{Index: 1, Term: 1, Type: raft.LogConfiguration, Data: raft.EncodeConfiguration(firstConfiguration(n.id.Founders))}
+		if err := n.log.StoreLog(&entry); err != nil {
+			return fmt.Errorf("store the first entry: %w", err)
+		}
 	}
-	if r.last == nil || len(r.last) > 1000 {
-		r.last = map[string]time.Time{}
+	if first, err := n.log.FirstIndex(); err != nil || first > 1 {
+		return err // it has had a snapshot, which raises the floor itself
 	}
-	r.last[text] = now
-	logger.Warn("a connection on the peer port was refused", "remote", remote, "reason", text)
+	err = n.firstEntryStored()
+	n.id = n.stable.identity()
+	return err
 }

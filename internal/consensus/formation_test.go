@@ -1,44 +1,206 @@
 package consensus
 
 import (
+	"fmt"
+	"net"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/raft"
 )
 
-// A founder that another one asks for its vote before it has written the first
-// entry can no longer write it. If it is killed then, it must start again.
-func TestAFounderThatVotedBeforeItsFirstEntryStartsAgain(t *testing.T) {
-	servers := ensemble(t, 3)
-	one := servers[0]
-	leaderOf(t, servers)
-	for _, s := range servers {
-		if err := s.Close(); err != nil {
+// The moments at which a server can be killed while an ensemble forms, by what
+// it has stored.
+const (
+	nothing  = "nothing"               // it was wiped, or never started
+	empty    = "an incarnation"        // it may have been heard
+	listed   = "the list"              // of founders; no term
+	termed   = "the list and a term"   // no first entry
+	voted    = "the list and a vote"   // in a later term, without the first entry
+	entered  = "the first entry"       // no floor
+	complete = "all of a founder"      //
+	called   = "a call, without list"  // it was added as a later member is
+	absent   = "something, but is off" // it does not start at all
+)
+
+// founding are the directories of three servers in the middle of formation.
+type founding struct {
+	peers    []Peer
+	founders []member
+	cluster  string
+	configs  []Config
+}
+
+// newFounding makes three servers of which each has stored what is named.
+func newFounding(t *testing.T, stored [3]string) *founding {
+	t.Helper()
+	f := &founding{}
+	for i := range 3 {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := Peer{ID: i + 1, Address: l.Addr().String(), Voter: true}
+		f.peers = append(f.peers, p)
+		f.founders = append(f.founders, member{ID: fmt.Sprintf("%d-%d", p.ID, 1000+p.ID), Address: p.Address, Voter: true})
+		if err := l.Close(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	// The same on a directory of its own, with nobody else there.
-	c := one.config
-	c.DataDir, c.LogDir = t.TempDir(), ""
-	early := &testServer{config: c}
-	early.open(t)
-	if err := early.stable.update(func(i *identity) {
-		i.Formed, i.ClusterID, i.Founders = true, "x", []member{{ID: i.raftID(), Address: "a", Voter: true}, {ID: "2-1", Address: "b", Voter: true}}
-	}); err != nil {
+	var err error
+	if f.cluster, err = clusterOf(f.founders); err != nil {
 		t.Fatal(err)
 	}
-	answer := make(chan raft.RPCResponse, 1)
-	early.network.rpcs <- raft.RPC{RespChan: answer, Command: &raft.RequestVoteRequest{
-		RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte("2-1"), Addr: []byte("b")},
-		Term:      2, LastLogIndex: 1, LastLogTerm: 1}}
-	if r := <-answer; r.Error != nil || !r.Response.(*raft.RequestVoteResponse).Granted {
-		t.Fatalf("no vote: %+v", r)
+	for i, p := range f.peers {
+		c := testConfig("")
+		c.ServerID, c.Peers, c.PeerListen = p.ID, f.peers, p.Address
+		c.LogStore, c.Memory = LogStoreMemory, NewMemory()
+		c.ElectionTimeout = 200 * time.Millisecond
+		f.store(t, c, stored[i])
+		f.configs = append(f.configs, c)
 	}
-	if err := early.writeFirst(early.stable.identity().Founders); err != nil {
+	return f
+}
+
+// store puts into a server's memory what it had stored when it was killed.
+func (f *founding) store(t *testing.T, c Config, what string) {
+	t.Helper()
+	id := identity{ServerID: c.ServerID, Incarnation: uint64(1000 + c.ServerID), LogStore: LogStoreMemory, Raft: map[string][]byte{}}
+	term := func(v byte) { id.Raft[string(currentTermKey)] = []byte{7: v} }
+	switch what {
+	case nothing, absent:
+		return
+	case empty:
+	case called:
+		id.Formed, id.ClusterID = true, f.cluster
+	default:
+		id.Formed, id.ClusterID, id.Founders = true, f.cluster, f.founders
+	}
+	switch what {
+	case termed, entered, complete:
+		term(1)
+	case voted:
+		term(5)
+		id.Raft["LastVoteTerm"], id.Raft["LastVoteCand"] = []byte{7: 5}, []byte(f.peers[1].Address)
+	}
+	if what == entered || what == complete {
+		entry := &raft.Log{Index: 1, Term: 1, Type: raft.LogConfiguration, Data: raft.EncodeConfiguration(firstConfiguration(f.founders))}
+		if err := c.Memory.log.StoreLogs(sealLogs([]*raft.Log{entry})); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if what == complete {
+		id.FloorIndex, id.FloorTerm = 1, 1
+	}
+	data, err := sealRecord("stable", id)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if err := early.Close(); err != nil {
-		t.Fatal(err)
+	c.Memory.stable = data
+}
+
+// A server may be killed at each moment of formation, and another be wiped or
+// stay away: one ensemble comes of it, by itself, and takes writes.
+func TestFormationGoesOnFromEachMomentAtWhichAServerIsKilled(t *testing.T) {
+	moments := []string{empty, listed, termed, voted, entered, complete}
+	cases := [][3]string{
+		{nothing, nothing, nothing},
+		{nothing, empty, empty},
+		// Server 1, which decides, is wiped after others have heard its decision.
+		{nothing, listed, empty}, {nothing, empty, voted}, {nothing, called, termed}, {nothing, complete, entered},
+		// Another one is wiped after the decision.
+		{listed, nothing, empty}, {complete, empty, nothing}, {voted, termed, nothing},
+		// One does not come back.
+		{absent, listed, empty}, {absent, voted, called}, {listed, empty, absent}, {termed, absent, termed},
+		// One was called without hearing the list.
+		{listed, called, empty}, {complete, called, called},
 	}
-	early.open(t) // fails the test if it is refused
+	for _, first := range moments[1:] {
+		for _, second := range moments {
+			cases = append(cases, [3]string{first, second, empty})
+		}
+		cases = append(cases, [3]string{first, first, first})
+	}
+	for _, c := range cases {
+		t.Run(strings.Join(c[:], ", "), func(t *testing.T) {
+			t.Parallel()
+			f := newFounding(t, c)
+			var servers []*testServer
+			for i, config := range f.configs {
+				if c[i] != absent {
+					s := &testServer{config: config}
+					s.open(t)
+					servers = append(servers, s)
+				}
+			}
+			f.check(t, servers)
+		})
+	}
+}
+
+// check waits until the servers are one ensemble, and writes at each.
+func (f *founding) check(t *testing.T, servers []*testServer) {
+	t.Helper()
+	leaderOf(t, servers)
+	for i, s := range servers {
+		eventuallyTrue(t, "a proposal is taken", func() bool { return s.Propose(uint64(i+1), []byte{byte('a' + i)}) == nil })
+		for _, other := range servers {
+			eventuallyTrue(t, "a proposal is applied at each", func() bool { return strings.Contains(strings.Join(other.journal.list(), ""), string(rune('a'+i))) })
+		}
+	}
+	cluster := servers[0].stable.identity().ClusterID
+	for _, s := range servers {
+		if got := s.stable.identity().ClusterID; got != cluster || got == "" {
+			t.Errorf("server %d belongs to %q, another to %q", s.config.ServerID, got, cluster)
+		}
+	}
+	for _, s := range servers {
+		_ = s.Close()
+	}
+}
+
+// A wiped founder does not vote under its old incarnation, and two servers that
+// were formed from lists with different members do not join.
+func TestAFounderRefusesACallForItsOldIncarnation(t *testing.T) {
+	f := newFounding(t, [3]string{nothing, complete, complete})
+	s := &testServer{config: f.configs[0]}
+	s.open(t)
+	w := s.answer(hello{Version: helloVersion, Kind: kindRaft, ClusterID: f.cluster, From: f.founders[1].ID, To: f.founders[0].ID, Founders: f.founders})
+	if !strings.Contains(w.Refused, "was replaced") {
+		t.Errorf("the answer to a call for the old incarnation: %+v", w)
+	}
+}
+
+// A start beside the real files of each log store makes up for the first entry.
+func TestAFounderKilledBeforeItsFirstEntryStartsAgain(t *testing.T) {
+	eachLogStore(t, func(t *testing.T, c Config) {
+		f := newFounding(t, [3]string{nothing, nothing, nothing})
+		c.ServerID, c.Peers, c.PeerListen = 1, f.peers, f.peers[0].Address
+		s := &testServer{config: c}
+		for _, term := range []byte{0, 1, 5} {
+			s.config.DataDir = t.TempDir()
+			s.open(t)
+			if err := s.stable.update(func(i *identity) {
+				i.Formed, i.Founders = true, []member{{ID: i.raftID(), Address: "a", Voter: true}, {ID: "2-1", Address: "b", Voter: true}}
+				if term > 0 {
+					i.Raft[string(currentTermKey)] = []byte{7: term}
+				}
+			}); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				s.open(t)
+				if got := s.raft.LastIndex(); got != 1 || len(s.raftServers()) != 2 || s.stable.identity().FloorIndex != 1 {
+					t.Errorf("term %d: last entry %d, members %v", term, got, s.raftServers())
+				}
+				if err := s.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	})
 }

@@ -4,9 +4,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"net"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/hashicorp/raft"
 )
@@ -14,11 +16,11 @@ import (
 // Peer is one server of the configured membership.
 type Peer struct {
 	// ID is the server's number, 0 to 255.
-	ID int
+	ID int `json:"id"`
 	// Address is host:port of its peer port. The host is resolved at each dial.
-	Address string
+	Address string `json:"address"`
 	// Voter is false for an observer.
-	Voter bool
+	Voter bool `json:"voter"`
 }
 
 // member is a server of the ensemble with its incarnation.
@@ -43,15 +45,61 @@ func splitRaftID(id string) (number int, incarnation uint64) {
 	return number, incarnation
 }
 
-// wantedHash identifies the configured membership.
-func (c Config) wantedHash() string {
-	peers := slices.Clone(c.Peers)
+// wanted is the membership that the ensemble is to have.
+type wanted struct {
+	mu    sync.Mutex
+	peers []Peer // guarded by mu; in order of number; replaced, never changed
+}
+
+func newWanted(peers []Peer) *wanted {
+	w := &wanted{}
+	w.set(peers)
+	return w
+}
+
+func (w *wanted) set(peers []Peer) {
+	peers = slices.Clone(peers)
 	slices.SortFunc(peers, func(a, b Peer) int { return a.ID - b.ID })
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.peers = peers
+}
+
+// list must not be changed.
+func (w *wanted) list() []Peer {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.peers
+}
+
+func (w *wanted) find(id int) (Peer, bool) {
+	for _, p := range w.list() {
+		if p.ID == id {
+			return p, true
+		}
+	}
+	return Peer{}, false
+}
+
+// rolesHash identifies the numbers and roles of a membership. Addresses are
+// not in it: a server may listen on 0.0.0.0 by its own line, or be reached
+// under different names.
+func rolesHash(peers []Peer) string {
 	h := sha256.New()
 	for _, p := range peers {
-		fmt.Fprintf(h, "%d %s %t\n", p.ID, p.Address, p.Voter) // a hash never fails
+		fmt.Fprintf(h, "%d %t\n", p.ID, p.Voter) // a hash never fails
 	}
 	return hex.EncodeToString(h.Sum(nil)[:8])
+}
+
+// isWildcard tells an address that says only where to listen.
+func isWildcard(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(host)
+	return host == "" || ip != nil && ip.IsUnspecified()
 }
 
 // peer finds a configured server.
@@ -69,7 +117,7 @@ func (c Config) alone() bool { return len(c.Peers) == 0 }
 
 // knows tells whether a server is in the configured membership, or in Raft's.
 func (n *Node) knows(id int) bool {
-	if _, ok := n.cfg.peer(id); ok {
+	if _, ok := n.wanted.find(id); ok {
 		return true
 	}
 	for _, s := range n.raftServers() {
@@ -94,7 +142,7 @@ func (n *Node) raftServers() []raft.Server {
 // knows it.
 func (n *Node) addressOf(id string, known string) string {
 	number, _ := splitRaftID(id)
-	if p, ok := n.cfg.peer(number); ok {
+	if p, ok := n.wanted.find(number); ok && !isWildcard(p.Address) {
 		return p.Address
 	}
 	return known

@@ -45,12 +45,12 @@ func (n *Node) nextChange() (string, func() raft.IndexFuture) {
 	current := map[int]raft.Server{}
 	for _, s := range n.raftServers() {
 		number, _ := splitRaftID(string(s.ID))
-		if _, wanted := n.cfg.peer(number); !wanted && number != n.cfg.ServerID {
+		if _, wanted := n.wanted.find(number); !wanted && number != n.cfg.ServerID {
 			return fmt.Sprintf("remove server %s", s.ID), func() raft.IndexFuture { return n.raft.RemoveServer(s.ID, 0, changeTimeout) }
 		}
 		current[number] = s
 	}
-	for _, p := range n.cfg.Peers {
+	for _, p := range n.wanted.list() {
 		s, there := current[p.ID]
 		if change, apply := n.changeOf(p, s, there); apply != nil {
 			return change, apply

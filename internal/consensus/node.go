@@ -48,6 +48,9 @@ type Node struct {
 	workers sync.WaitGroup
 
 	leaderMoved chan struct{} // capacity 1: another server may lead
+	probed      chan struct{} // capacity 1: another server has asked this one who it is
+	wanted      *wanted       // the membership that the ensemble is to have
+	forming     sync.Mutex    // held while an empty server becomes a member; taken before all others
 
 	hurrying atomic.Bool // a goroutine shortens Raft's patience
 	leading  atomic.Bool // leads and has applied all earlier terms

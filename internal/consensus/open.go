@@ -72,6 +72,7 @@ func newNode(cfg Config, sm StateMachine, events Events) *Node {
 	n := &Node{
 		cfg: cfg, events: events, logger: cfg.Logger.With("room", "consensus"),
 		opened: make(chan struct{}), raftSet: make(chan struct{}), notes: newCommitNotes(), leaderMoved: make(chan struct{}, 1),
+		probed: make(chan struct{}, 1), wanted: newWanted(cfg.Peers),
 		stop:   make(chan struct{}),
 		failed: make(chan struct{}),
 		down:   make(chan struct{}),
@@ -118,7 +119,10 @@ func (n *Node) openFiles() error {
 	if err := n.compareWitnesses(); err != nil {
 		return err
 	}
-	return eng.confirm()
+	if err := eng.confirm(); err != nil {
+		return err
+	}
+	return n.finishFounding()
 }
 
 func (n *Node) openSnapshots(l layout) error {
@@ -277,8 +281,8 @@ func (n *Node) compareWitnesses() error {
 			return fmt.Errorf("%w: entry %d has term %d, acknowledged was one of term %d", ErrLess, known.index, l.Term, known.term)
 		}
 	}
-	term, err := n.stable.GetUint64([]byte("CurrentTerm"))
-	if err != nil || term < markTerm {
+	term, err := n.stable.GetUint64(currentTermKey)
+	if err != nil && !errors.Is(err, errKeyNotFound) || term < markTerm {
 		return fmt.Errorf("%w: %s knows term %d, but an entry of term %d was acknowledged", ErrLess, where.stable(), term, markTerm)
 	}
 	return nil
@@ -356,12 +360,9 @@ func (n *Node) startEnsemble() error {
 	go n.followLeader()
 	go n.keepStreams()
 	go n.manageMembers()
-	switch {
-	case !n.id.Formed:
+	if !n.id.Formed {
 		n.workers.Add(1)
 		go n.found()
-	case len(n.id.Founders) > 0 && n.raft.LastIndex() == 0:
-		return n.writeFirst(n.id.Founders)
 	}
 	return nil
 }

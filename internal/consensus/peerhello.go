@@ -39,8 +39,9 @@ type hello struct {
 	// the sender does not know it yet (probe).
 	From string `json:"from"`
 	To   string `json:"to"`
-	// Wanted is the hash of the sender's configured membership.
-	Wanted string `json:"wanted"`
+	// Founders are those of the sender's ensemble, for the raft kind: the one
+	// that is called may be one of them and not know it yet.
+	Founders []member `json:"founders,omitempty"`
 }
 
 // welcome answers a hello.
@@ -49,7 +50,10 @@ type welcome struct {
 	Refused   string `json:"refused,omitempty"`
 	ClusterID string `json:"cluster"`
 	// ID is the Raft id of who answers.
-	ID     string `json:"id"`
+	ID string `json:"id"`
+	// Peers is the membership that who answers wants; Wanted is the hash of its
+	// numbers and roles.
+	Peers  []Peer `json:"peers"`
 	Wanted string `json:"wanted"`
 	// Leader is the leader that who answers has a stream to, or is itself.
 	Leader string `json:"leader,omitempty"`
@@ -100,9 +104,11 @@ func (n *Node) greet(kind, to, address string, timeout time.Duration) (net.Conn,
 	}
 	id := n.stable.identity()
 	_ = conn.SetDeadline(time.Now().Add(timeout)) // fails only on a closed socket
-	err = writeMessage(conn, hello{
-		Version: helloVersion, Kind: kind, ClusterID: id.ClusterID, From: id.raftID(), To: to, Wanted: n.cfg.wantedHash(),
-	})
+	h := hello{Version: helloVersion, Kind: kind, ClusterID: id.ClusterID, From: id.raftID(), To: to}
+	if kind == kindRaft {
+		h.Founders = id.Founders
+	}
+	err = writeMessage(conn, h)
 	if err == nil {
 		err = readMessage(conn, &w)
 	}
@@ -121,8 +127,9 @@ func (n *Node) greet(kind, to, address string, timeout time.Duration) (net.Conn,
 // Refused is set if the connection must not go on.
 func (n *Node) answer(h hello) welcome {
 	id := n.stable.identity()
+	peers := n.wanted.list()
 	w := welcome{
-		ClusterID: id.ClusterID, ID: id.raftID(), Wanted: n.cfg.wantedHash(),
+		ClusterID: id.ClusterID, ID: id.raftID(), Peers: peers, Wanted: rolesHash(peers),
 		Formed: id.Formed, Founders: id.Founders, Leader: n.attached(),
 	}
 	number, _ := splitRaftID(h.To)
@@ -135,6 +142,9 @@ func (n *Node) answer(h hello) welcome {
 	case number != id.ServerID:
 		w.Refused = fmt.Sprintf("this is server %d, not server %s", id.ServerID, h.To)
 	case h.Kind == kindProbe:
+		if !id.Formed && decider(peers) == id.ServerID {
+			n.noteProbe()
+		}
 	case from == id.ServerID:
 		w.Refused = fmt.Sprintf("another server calls itself %d too", from)
 	case id.Formed && h.ClusterID != id.ClusterID:
@@ -143,10 +153,10 @@ func (n *Node) answer(h hello) welcome {
 		w.Refused = fmt.Sprintf("server %d was replaced: it is %s now, not %s", id.ServerID, id.raftID(), h.To)
 	case h.Kind != kindRaft && h.Kind != kindStream:
 		w.Refused = fmt.Sprintf("unknown kind %q", h.Kind)
-	case !n.knows(from):
-		w.Refused = fmt.Sprintf("server %d is in no configuration of this server", from)
 	case !id.Formed && h.ClusterID == "":
 		w.Refused = "this server belongs to no ensemble yet"
+	case id.Formed && !n.knows(from): // an empty server has only its own file's word for it
+		w.Refused = fmt.Sprintf("server %d is in no configuration of this server", from)
 	}
 	return w
 }

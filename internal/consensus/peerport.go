@@ -70,7 +70,7 @@ func (p *peerPort) welcome(conn net.Conn) {
 	}
 	w := p.node.answer(h)
 	if w.Refused == "" && h.Kind == kindRaft {
-		if err := p.node.joined(h.ClusterID); err != nil {
+		if err := p.node.joined(h.ClusterID, h.Founders); err != nil {
 			w.Refused = err.Error()
 		}
 	}

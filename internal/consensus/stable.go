@@ -51,6 +51,9 @@ func (i identity) raftID() string { return fmt.Sprintf("%d-%d", i.ServerID, i.In
 // lost vote is two leaders in one term.
 var stableKey = []byte("zooraft")
 
+// currentTermKey is the library's name for its term.
+var currentTermKey = []byte("CurrentTerm")
+
 // errKeyNotFound has the text that Raft compares with.
 var errKeyNotFound = errors.New("not found")
 
