@@ -73,13 +73,22 @@ const slewRatio = 8
 // It follows the wall clock, but a step of the wall clock is taken in slowly:
 // leader time runs at most an eighth faster or slower. So a clock that is set
 // back does not stop time, and one that is set forward does not make all TTL
-// nodes due at once.
+// nodes due at once. For the same reason a server that begins to lead goes on
+// from the time of the leader that it followed, however far off its own clock
+// is; only after a start of the whole ensemble is its own clock all there is.
 type leaderClock struct {
 	clock Clock
 
 	mu   sync.Mutex
 	last time.Time     // leader time at the last reading; zero before the first
 	at   time.Duration // monotonic time of that reading
+}
+
+// follow learns the time of another leader, which is now.
+func (l *leaderClock) follow(leaders time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.last, l.at = leaders, l.clock.Monotonic()
 }
 
 // now returns leader time. Within a process it never runs backwards.

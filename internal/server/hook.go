@@ -116,8 +116,12 @@ func (k *hook) SessionClosed(id proto.SessionID, owner proto.Origin) {
 }
 
 // EntryApplied implements state.Hook: what the entry put into outboxes is
-// written now, together.
-func (k *hook) EntryApplied() {
+// written now, together. A server that follows learns the leader's time by it;
+// entries that are replayed before it serves are no news.
+func (k *hook) EntryApplied(timeMillis int64) {
+	if k.distributed && k.serving.Load() && !k.leading.Load() {
+		k.leaderClock.follow(time.UnixMilli(timeMillis))
+	}
 	for i, c := range k.dirty {
 		c.dirty = false
 		c.out.kick()

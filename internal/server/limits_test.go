@@ -46,6 +46,21 @@ func TestLeaderTimeTakesStepsOfTheWallClockSlowly(t *testing.T) {
 	}
 }
 
+// A new leader whose own clock is far off goes on where the former one was.
+func TestLeaderTimeGoesOnFromTheFormerLeaders(t *testing.T) {
+	f := &fakeClock{wall: time.Unix(1_800_000_000, 0)}
+	l := &leaderClock{clock: f.clock()}
+	former := f.wall.Add(-10 * time.Minute)
+	l.follow(former)
+	for range 10 {
+		f.pass(8 * time.Second)
+		former = former.Add(8 * time.Second)
+		if ahead := l.now().Sub(former); ahead < 0 || ahead > 11*time.Second {
+			t.Fatalf("leader time is %v ahead of the former leader's", ahead)
+		}
+	}
+}
+
 func TestConnectThrottleTakesTokensAndRefills(t *testing.T) {
 	f := &fakeClock{}
 	c := config.DefaultThrottle()

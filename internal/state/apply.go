@@ -36,7 +36,7 @@ func (m *Machine) Apply(index, term uint64, timeMillis int64, switches uint32, c
 		}
 	}
 	m.mu.Unlock()
-	m.hook.EntryApplied()
+	m.hook.EntryApplied(timeMillis)
 	return nil
 }
 

@@ -97,7 +97,7 @@ func (r *recorder) SessionClosed(id proto.SessionID, owner proto.Origin) {
 	}
 }
 
-func (r *recorder) EntryApplied() { r.entries++ }
+func (r *recorder) EntryApplied(int64) { r.entries++ }
 func (r *recorder) Reset() {
 	r.resets++
 	if r.onReset != nil {

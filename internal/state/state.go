@@ -52,8 +52,9 @@ type Hook interface {
 	SessionMoved(s *session.Session, former proto.Origin)
 	// SessionClosed tells that a session and its ephemerals are gone.
 	SessionClosed(id proto.SessionID, owner proto.Origin)
-	// EntryApplied is called once after each entry, without the lock.
-	EntryApplied()
+	// EntryApplied is called once after each entry, without the lock, with the
+	// leader's time in the entry.
+	EntryApplied(timeMillis int64)
 	// Reset tells that the whole state was replaced. When it returns, all
 	// connections are Gone: one that read the new state without the events
 	// between would miss them for ever, since its client would then come back

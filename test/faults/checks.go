@@ -251,8 +251,11 @@ func (w *world) checkChains(dump map[string]string) {
 	}
 	for chain, numbers := range exists {
 		for n := range numbers {
-			if n > 0 && !numbers[n-1] {
+			if n > 0 && !numbers[n-1] && !w.notes.refused[chain][n-1] {
 				w.wrong("chain %s has %d without %d", chain, n, n-1)
+			}
+			if w.notes.refused[chain][n] {
+				w.wrong("chain %s has %d, which was refused", chain, n)
 			}
 		}
 	}

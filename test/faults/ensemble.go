@@ -37,6 +37,7 @@ type ensemble struct {
 type options struct {
 	servers int
 	config  map[string]string
+	defines map[string]string // Java properties
 	// crooked servers have a machine that can be made to fail.
 	crooked bool
 	// store is their log store; "" for the one of the whole run.
@@ -100,7 +101,7 @@ func (e *ensemble) add(id int, listen string, lines []string, o options) {
 		e.t.Fatal(err)
 	}
 	writeMyID(e.t, dir, id)
-	start := peer.Options{Config: config, Lines: lines, DataDir: dir, NoWait: true, Args: []string{"--allow-unprotected"}}
+	start := peer.Options{Config: config, Defines: o.defines, Lines: lines, DataDir: dir, NoWait: true, Args: []string{"--allow-unprotected"}}
 	if o.crooked {
 		c := &control{settings: filepath.Join(e.t.TempDir(), "settings"), address: net.JoinHostPort("127.0.0.1", strconv.Itoa(peer.FreePort(e.t)))}
 		start.Program, start.Env = "./test/faults/crooked", c.env()

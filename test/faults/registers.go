@@ -67,6 +67,9 @@ func registerStep(state registerState, in registerInput, out registerOutput) (bo
 	if !out.known {
 		return true, next
 	}
+	if out.code == proto.ErrSystemError { // a full disk's refusal
+		return true, state
+	}
 	if out.code != code {
 		return false, state
 	}

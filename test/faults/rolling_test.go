@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/zooraft/zooraft/internal/client"
 	"github.com/zooraft/zooraft/internal/proto"
 	"github.com/zooraft/zooraft/test/peer"
 )
@@ -120,44 +119,6 @@ func TestServersKilledWhileTheyFormAnEnsembleFormOne(t *testing.T) {
 			e.kill(id)
 		}
 	}
-}
-
-// One member's disk fills up: the ensemble goes on, its clients are told or
-// sent away, and it comes back by itself when there is space.
-func TestAFullDiskOfOneMemberStopsNobodyElse(t *testing.T) {
-	small := map[int]string{}
-	e := start(t, options{dataDir: func(id int) string {
-		if id != 1 {
-			return ""
-		}
-		small[id] = peer.SmallDisk(t)
-		return filepath.Join(small[id], "data")
-	}})
-	w := newWorld(e, 1)
-	w.prepare()
-	w.startWorkers()
-	r := &runner{world: w, rng: random(1, 0)}
-	r.rest(tick)
-	ballast := peer.Fill(t, small[1])
-	ctx := context.Background()
-	for _, id := range []int{2, 3} {
-		e.eventually(fmt.Sprintf("a write at server %d while the disk of server 1 is full", id), func() bool {
-			c, err := dial(e.address(id), 0, nil, 0)
-			if err != nil {
-				return false
-			}
-			defer c.Drop()
-			limited, cancel := context.WithTimeout(ctx, callTimeout)
-			defer cancel()
-			_, err = c.Create(limited, fmt.Sprintf("/full-%d", id), nil, proto.CreatePersistent)
-			return err == nil || client.Code(err) == proto.ErrNodeExists
-		})
-	}
-	r.rest(4 * tick)
-	if err := os.Remove(ballast); err != nil {
-		t.Fatal(err)
-	}
-	w.finish()
 }
 
 // What is not a member of the ensemble is refused at the peer port, with one

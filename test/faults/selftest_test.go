@@ -44,6 +44,14 @@ func TestTheChecksFindWhatTheyAreFor(t *testing.T) {
 		{"a later write without the earlier one", func(w *world) {
 			w.checkChains(map[string]string{"/o/1-1-0": "", "/o/1-1-2": ""})
 		}, "has 2 without 1"},
+		{"a later write behind one that was refused", func(w *world) {
+			w.notes.refused["1-1"] = map[int]bool{1: true}
+			w.checkChains(map[string]string{"/o/1-1-0": "", "/o/1-1-2": ""})
+		}, ""},
+		{"a refused write that has its effect", func(w *world) {
+			w.notes.refused["1-1"] = map[int]bool{0: true}
+			w.checkChains(map[string]string{"/o/1-1-0": ""})
+		}, "which was refused"},
 		{"a lost acknowledged write", func(w *world) {
 			w.notes.acknowledged["1-1"] = map[int]proto.Zxid{0: 5, 1: 6}
 			w.checkChains(map[string]string{"/o/1-1-0": ""})
@@ -52,6 +60,12 @@ func TestTheChecksFindWhatTheyAreFor(t *testing.T) {
 			w.notes.sequential = map[string]proto.Zxid{"/s/x-1": 9, "/s/x-2": 8}
 			w.checkSequence(map[string]string{"/s/x-1": "", "/s/x-2": ""})
 		}, "was made before"},
+		{"sessions that differ", func(w *world) {
+			w.compareReplicas(map[int]replica{1: {Sessions: []string{"a"}}, 2: {Sessions: []string{"b"}}})
+		}, "has the sessions"},
+		{"trees that differ in what no client sees", func(w *world) {
+			w.compareReplicas(map[int]replica{1: {Tree: "a"}, 2: {Tree: "b"}})
+		}, "has the tree a"},
 		{"replicas that differ", func(w *world) {
 			w.compare(map[int]map[string]string{1: {"/a": "x"}, 2: {"/a": "y"}})
 		}, "server 2 as y"},

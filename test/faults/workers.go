@@ -16,6 +16,9 @@ type notes struct {
 	registers map[string][]porcupine.Operation
 	// acknowledged are the pipelined creates that were answered: chain → number → zxid.
 	acknowledged map[string]map[int]proto.Zxid
+	// refused are those that were answered with a full disk's error: they had no
+	// effect, as their client knows.
+	refused map[string]map[int]bool
 	// sequential are the names that creates of sequential nodes were answered with.
 	sequential map[string]proto.Zxid
 	// ephemerals are, by session, the nodes whose create was answered, without
@@ -28,7 +31,7 @@ type notes struct {
 
 func newNotes() notes {
 	return notes{
-		registers: map[string][]porcupine.Operation{}, acknowledged: map[string]map[int]proto.Zxid{},
+		registers: map[string][]porcupine.Operation{}, acknowledged: map[string]map[int]proto.Zxid{}, refused: map[string]map[int]bool{},
 		sequential: map[string]proto.Zxid{}, ephemerals: map[proto.SessionID]map[string]bool{},
 		ended: map[proto.SessionID]bool{}, passwords: map[proto.SessionID][]byte{}, counts: map[string]int{},
 	}
@@ -40,6 +43,13 @@ func (w *world) count(what string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.notes.count(what)
+}
+
+// counted is how often something was counted.
+func (w *world) counted(what string) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.notes.counts[what]
 }
 
 // pipelineWindow is how many writes of one connection are on their way.
@@ -74,6 +84,7 @@ func (s *session) runChain(c *client.Conn, chain string, length int) {
 		case call := <-done:
 			open--
 			if call.Err != nil {
+				w.count("chains broken off")
 				return // the connection has ended, and with it all of the chain
 			}
 			s.seen = max(s.seen, call.Header.Zxid)
@@ -101,6 +112,12 @@ func (w *world) noteChain(chain string, call *client.Call) {
 		w.notes.acknowledged[chain][call.Tag] = call.Header.Zxid
 		w.notes.count("pipelined creates acknowledged")
 	case proto.ErrSessionExpired:
+	case proto.ErrSystemError:
+		if w.notes.refused[chain] == nil {
+			w.notes.refused[chain] = map[int]bool{}
+		}
+		w.notes.refused[chain][call.Tag] = true
+		w.notes.count("pipelined creates refused")
 	default:
 		w.problems = append(w.problems, fmt.Sprintf("chain %s: create %d was answered with %v", chain, call.Tag, call.Header.Err))
 	}

@@ -1,0 +1,210 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/zooraft/zooraft/internal/client"
+	"github.com/zooraft/zooraft/internal/proto"
+	"github.com/zooraft/zooraft/test/peer"
+)
+
+// Whatever loses a write, no later one of its connection takes effect: the
+// library's errors that lose one entry and take the next, a transfer of
+// leadership that comes to nothing, a failed append, a broken way to the
+// leader. Each way must have broken connections off, or it was not one.
+func TestNoLaterWriteTakesEffectWithoutTheEarlierOne(t *testing.T) {
+	w := newWorld(start(t, options{crooked: true, store: "wal"}), seedOf(t, 1))
+	w.prepare()
+	for number := range 6 {
+		w.worker(number, useChains)
+	}
+	r := &runner{world: w, rng: random(w.seed, 0)}
+	ways := map[string]bool{
+		"the leader hands over to a stopped server": true, "the leader hands over and over": true,
+		"Raft refuses entries at the leader": true, "forward streams break again and again": true,
+		"the leader's disk fails on a sync": true, "the leader's disk hangs": true, "the leader is killed": true,
+	}
+	for _, f := range allFaults() {
+		if !ways[f.name] {
+			continue
+		}
+		delete(ways, f.name)
+		r.e.awaitAll()
+		before, written := w.counted("chains broken off"), w.counted("pipelined creates acknowledged")
+		r.e.eventually("writes go on", func() bool { return w.counted("pipelined creates acknowledged") > written+100 })
+		f.run(r)
+		r.e.eventually(f.name+" breaks a connection off", func() bool { return w.counted("chains broken off") > before })
+	}
+	if len(ways) > 0 {
+		t.Errorf("there are no faults %v", ways)
+	}
+	w.finish()
+}
+
+// Clocks that are far apart, and steps of the leader's, expire no session and
+// no TTL node, and all servers say the same times of each node (cases 14, 38).
+func TestClocksThatAreOffExpireNothing(t *testing.T) {
+	e := launch(t, options{crooked: true,
+		config:  map[string]string{"extendedTypesEnabled": "true"},
+		defines: map[string]string{"znode.container.checkIntervalMs": "100"}})
+	for id, off := range map[int]time.Duration{2: 90 * time.Second, 3: -90 * time.Second} {
+		e.crook(id, func(m *machine) { m.ClockOffset = off })
+	}
+	e.awaitAll()
+	w := newWorld(e, 1)
+	w.prepare()
+	ctx := context.Background()
+	holders := idle(w, e.ids, 2)
+	for i, c := range holders {
+		if _, err := c.Create(ctx, fmt.Sprintf("/e/holder-%d", i), nil, proto.CreateEphemeral); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ttl := proto.CreateRequest{Path: "/w/ttl", ACL: proto.OpenACL, Flags: proto.CreatePersistentTTL, TTL: (5 * time.Minute).Milliseconds()}
+	if _, err := holders[0].Do(proto.OpCreateTTL, ttl.Append(nil, proto.OpCreateTTL)).Wait(ctx); err != nil {
+		t.Fatalf("a TTL node: %v", err)
+	}
+	r := &runner{world: w, rng: random(1, 0)}
+	leader := e.leader(e.ids...)
+	for _, step := range []time.Duration{time.Hour, -time.Hour} {
+		e.crook(leader, func(m *machine) { m.ClockOffset = step })
+		r.rest(2 * sessionTimeout / 3)
+		if _, err := holders[0].Create(ctx, fmt.Sprintf("/w/stepped-%v", step), nil, proto.CreatePersistent); err != nil {
+			t.Errorf("a write after a step of %v: %v", step, err)
+		}
+	}
+	next := e.others(leader)[0]
+	e.crook(next, func(m *machine) { m.ClockOffset = 10 * time.Minute })
+	e.eventually("another server leads", func() bool { return e.handOver(leader, next) == nil || e.leader(e.ids...) == next })
+	r.rest(sessionTimeout)
+	for i, c := range holders {
+		if _, err := c.Exists(ctx, fmt.Sprintf("/e/holder-%d", i), false); err != nil {
+			t.Errorf("the session at server %d: %v", e.ids[i/2], err)
+		}
+		if _, err := c.Exists(ctx, "/w/ttl", false); err != nil {
+			t.Errorf("the TTL node: %v", err)
+		}
+		_ = c.Close(ctx)
+	}
+	e.kill(1) // its times come back from its log
+	e.restart(1)
+	w.finish()
+}
+
+// The disk of a leader, or of another member, fills up: the ensemble goes on,
+// its clients are told or sent away, and it comes back by itself when there is
+// space.
+func TestAFullDiskOfOneMemberStopsNobodyElse(t *testing.T) {
+	small := map[int]string{}
+	e := start(t, options{dataDir: func(id int) string {
+		small[id] = peer.SmallDisk(t)
+		return filepath.Join(small[id], "data")
+	}})
+	w := newWorld(e, 1)
+	w.prepare()
+	w.startWorkers()
+	r := &runner{world: w, rng: random(1, 0)}
+	for _, leads := range []bool{true, false} {
+		r.rest(tick)
+		victim := e.leader(e.ids...)
+		if !leads {
+			victim = e.others(victim)[0]
+		}
+		said := len(e.servers[victim].Log())
+		ballast := peer.Fill(t, small[victim])
+		e.eventually(fmt.Sprintf("server %d says that its disk is full", victim), func() bool {
+			return strings.Contains(e.servers[victim].Log()[said:], "the disk of the log is full")
+		})
+		for _, id := range e.others(victim) {
+			e.eventually(fmt.Sprintf("a write at server %d while the disk of server %d is full", id, victim), func() bool {
+				return writes(e, id, fmt.Sprintf("/full-%v-%d", leads, id))
+			})
+		}
+		r.rest(4 * tick)
+		if err := os.Remove(ballast); err != nil {
+			t.Fatal(err)
+		}
+		e.awaitAll()
+	}
+	w.finish()
+}
+
+// writes tells whether a server takes a write within a client's patience.
+func writes(e *ensemble, id int, path string) bool {
+	c, err := dial(e.address(id), 0, nil, 0)
+	if err != nil {
+		return false
+	}
+	defer c.Drop()
+	limited, cancel := context.WithTimeout(context.Background(), callTimeout)
+	defer cancel()
+	_, err = c.Create(limited, path, nil, proto.CreatePersistent)
+	return err == nil || client.Code(err) == proto.ErrNodeExists
+}
+
+// A leader whose disk hangs gives way within a bound, and one that hangs for a
+// moment does not (case 53). Meanwhile its clients are served by others.
+func TestALeaderWhoseDiskHangsGivesWay(t *testing.T) {
+	e := start(t, options{crooked: true, store: "wal"})
+	w := newWorld(e, 1)
+	w.prepare()
+	w.startWorkers()
+	r := &runner{world: w, rng: random(1, 0)}
+	leader := e.leader(e.ids...)
+	e.crook(leader, func(m *machine) { m.Sync = "hang" })
+	r.rest(tick / 2) // a quarter of the limit
+	e.mend(leader)
+	r.rest(2 * tick)
+	if now := e.leader(e.ids...); now != leader {
+		t.Errorf("server %d leads after a short stall, server %d did before", now, leader)
+	}
+	e.crook(leader, func(m *machine) { m.Sync = "hang" })
+	others := e.others(leader)
+	now := e.leader(others...)
+	if !writes(e, now, "/while-hung") {
+		t.Error("the new leader takes no write")
+	}
+	e.mend(leader)
+	e.awaitAll()
+	w.finish()
+}
+
+// A server whose disk fails on a sync ends by itself, whoever it is: nobody
+// knows what is on that disk. With another disk, or the same one if it was
+// only a cable, it comes back.
+func TestAServerWhoseDiskFailsOnASyncEndsAndComesBack(t *testing.T) {
+	w := newWorld(start(t, options{crooked: true, store: "wal"}), seedOf(t, 1))
+	w.prepare()
+	w.startWorkers()
+	r := &runner{world: w, rng: random(w.seed, 0)}
+	r.rest(tick)
+	r.failDisk(r.leaderNow())
+	w.e.awaitAll()
+	r.failDisk(r.follower())
+	w.finish()
+}
+
+// A leader that hands over to a server that does not answer leads on, once the
+// library has given up; the others' clients write meanwhile or soon after.
+func TestALeaderWhoseSuccessorDoesNotAnswerLeadsOn(t *testing.T) {
+	e := start(t, options{crooked: true})
+	w := newWorld(e, 1)
+	w.prepare()
+	leader := e.leader(e.ids...)
+	to, other := e.others(leader)[0], e.others(leader)[1]
+	e.signal(to, syscall.SIGSTOP)
+	if err := e.handOver(leader, to); err == nil {
+		t.Error("a stopped server took over")
+	}
+	e.eventually("a write at the leader", func() bool { return writes(e, leader, "/a") })
+	e.eventually("a write at the other", func() bool { return writes(e, other, "/b") })
+	e.signal(to, syscall.SIGCONT)
+	w.finish()
+}
