@@ -8,7 +8,6 @@ import (
 	"os"
 	"strings"
 	"sync"
-	"testing"
 	"time"
 
 	"github.com/zooraft/zooraft/internal/proto"
@@ -20,6 +19,7 @@ type Ensemble struct {
 	options options
 	servers []*Server
 	wire    *wire
+	faults  *faults
 	clock   *clock // nil unless it is moved by hand
 	dir     string // of servers on disk
 	ownsDir bool
@@ -30,7 +30,7 @@ type Ensemble struct {
 
 // NewEnsemble starts n servers that serve, with a leader, when NewEnsemble
 // returns, and stops them when the test ends.
-func NewEnsemble(tb testing.TB, n int, opts ...Option) *Ensemble {
+func NewEnsemble(tb TB, n int, opts ...Option) *Ensemble {
 	tb.Helper()
 	e, err := StartEnsemble(n, opts...)
 	if err != nil {
@@ -46,7 +46,7 @@ func NewEnsemble(tb testing.TB, n int, opts ...Option) *Ensemble {
 
 // StartEnsemble is NewEnsemble outside of tests. Stop must be called.
 func StartEnsemble(n int, opts ...Option) (*Ensemble, error) {
-	e := &Ensemble{options: makeOptions(opts), wire: newWire()}
+	e := &Ensemble{options: makeOptions(opts), wire: newWire(), faults: &faults{}}
 	if e.options.manualClock {
 		e.clock = newClock()
 	}
@@ -78,17 +78,20 @@ func (e *Ensemble) build(n int) error {
 	if err := e.openDir(); err != nil {
 		return err
 	}
+	if n > 1 && e.options.listen != freePort {
+		return fmt.Errorf("zktest: %d servers cannot share the address %s", n, e.options.listen)
+	}
 	for i := range n {
-		s := &Server{ensemble: e, id: i + 1, faults: &faults{}}
+		s := &Server{ensemble: e, id: i + 1}
 		if n == 1 {
 			s.id = 0
 		}
 		e.servers = append(e.servers, s)
 		var err error
-		s.client, err = openPort(func(c net.Conn) net.Conn { return e.wire.gate(c, s.id, s.id) })
+		s.client, err = openPort(e.options.listen, func(c net.Conn) net.Conn { return e.wire.gate(c, s.id, s.id) })
 		if err == nil && n > 1 {
 			// What the other servers dial is under the wire at their end.
-			s.peer, err = openPort(func(c net.Conn) net.Conn { return c })
+			s.peer, err = openPort(freePort, func(c net.Conn) net.Conn { return c })
 		}
 		if err != nil {
 			return err
@@ -264,6 +267,20 @@ func (e *Ensemble) ExpireSession(session int64) error {
 		return true
 	})
 }
+
+// DropConnection is Server.DropConnection, wherever the client is connected.
+func (e *Ensemble) DropConnection(session int64) error {
+	for _, s := range e.servers {
+		if err := s.DropConnection(session); !errors.Is(err, ErrNoSession) && !errors.Is(err, ErrDown) {
+			return err
+		}
+	}
+	return fmt.Errorf("%w: %#x is connected nowhere", ErrNoSession, session)
+}
+
+// Inject has an action done to the requests that match, whichever server they
+// come to.
+func (e *Ensemble) Inject(m Match, a Action) *Fault { return e.faults.inject(nil, m, a) }
 
 // connected implements server.Embedding.Connected.
 func (e *Ensemble) connected() []proto.SessionID {

@@ -35,6 +35,20 @@ var variants = map[string][]proto.OpCode{
 	"getChildren": {proto.OpGetChildren, proto.OpGetChildren2},
 }
 
+// KnownOp tells whether an operation is called so.
+func KnownOp(name string) bool {
+	if variants[name] != nil {
+		return true
+	}
+	const lowest, highest = proto.OpCode(-100), proto.OpCode(1000)
+	for op := lowest; op <= highest; op++ {
+		if op.String() == name {
+			return true
+		}
+	}
+	return false
+}
+
 func (m *Match) matches(r *server.Request) bool {
 	if m.Session != 0 && m.Session != int64(r.Session) {
 		return false
@@ -97,6 +111,7 @@ func Hold() Action { return Action{hold: true} }
 
 // Fault is one that was injected.
 type Fault struct {
+	server *Server // nil: any
 	match  Match
 	action Action
 	all    *faults
@@ -131,15 +146,18 @@ func (f *Fault) Release() {
 	}
 }
 
-// faults are those of one server. The first that strikes decides.
+// faults are those of one ensemble. The first that strikes decides.
 type faults struct {
 	mu   sync.Mutex
 	list []*Fault // guarded by mu
 }
 
-func (a *faults) inject(m Match, action Action) *Fault {
+func (a *faults) inject(s *Server, m Match, action Action) *Fault {
+	if m.Op != "" && !KnownOp(m.Op) {
+		panic("zktest: no operation is called " + m.Op) // it would never strike
+	}
 	m.Nth = max(m.Nth, 1)
-	f := &Fault{match: m, action: action, all: a, hit: make(chan struct{}), released: make(chan struct{})}
+	f := &Fault{server: s, match: m, action: action, all: a, hit: make(chan struct{}), released: make(chan struct{})}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.list = append(a.list, f)
@@ -147,11 +165,11 @@ func (a *faults) inject(m Match, action Action) *Fault {
 }
 
 // struck returns the fault that strikes a request, or nil.
-func (a *faults) struck(r *server.Request) (struck *Fault) {
+func (a *faults) struck(s *Server, r *server.Request) (struck *Fault) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, f := range a.list {
-		if !f.match.matches(r) {
+		if f.server != nil && f.server != s || !f.match.matches(r) {
 			continue
 		}
 		f.seen++
@@ -167,8 +185,8 @@ func (a *faults) struck(r *server.Request) (struck *Fault) {
 }
 
 // intercept implements server.Embedding.Intercept.
-func (a *faults) intercept(r server.Request, done <-chan struct{}) server.Verdict {
-	f := a.struck(&r)
+func (a *faults) intercept(s *Server, r server.Request, done <-chan struct{}) server.Verdict {
+	f := a.struck(s, &r)
 	if f == nil {
 		return server.Verdict{}
 	}

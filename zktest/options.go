@@ -19,13 +19,14 @@ type options struct {
 	minTimeout  time.Duration
 	maxTimeout  time.Duration
 	election    time.Duration
+	listen      string
 }
 
 func makeOptions(opts []Option) options {
 	o := options{
 		logger: slog.New(slog.DiscardHandler),
 		tick:   100 * time.Millisecond, minTimeout: 100 * time.Millisecond, maxTimeout: 10 * time.Minute,
-		election: time.Second,
+		election: time.Second, listen: freePort,
 	}
 	for _, opt := range opts {
 		opt(&o)
@@ -44,6 +45,10 @@ func ManualClock() Option { return func(o *options) { o.manualClock = true } }
 
 // Logger receives what the servers have to say. Default: nobody.
 func Logger(l *slog.Logger) Option { return func(o *options) { o.logger = l } }
+
+// Listen is the address of a server alone, host:port. Default: any free port of
+// 127.0.0.1, which cannot clash with anybody's.
+func Listen(address string) Option { return func(o *options) { o.listen = address } }
 
 // TickTime is ZooKeeper's tickTime, in whole milliseconds: expiry looks once a
 // tick. Default 100 ms, so that a session of a second lives hardly longer;

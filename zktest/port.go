@@ -17,8 +17,11 @@ type port struct {
 	door *door // guarded by mu; nil while there is no server
 }
 
-func openPort(wrap func(net.Conn) net.Conn) (*port, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+// freePort has the system choose.
+const freePort = "127.0.0.1:0"
+
+func openPort(address string, wrap func(net.Conn) net.Conn) (*port, error) {
+	l, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, err
 	}

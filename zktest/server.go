@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
 	"sync"
-	"testing"
 	"time"
 
 	"github.com/zooraft/zooraft/internal/config"
@@ -49,16 +49,23 @@ type Server struct {
 	memory   *server.Memory // nil on disk
 	client   *port
 	peer     *port // nil for a server alone
-	faults   *faults
 
 	life    sync.Mutex // held through a start and a kill
 	mu      sync.Mutex
 	running *server.Server // guarded by mu; nil while down
 }
 
+// TB is the part of testing.TB that is used here; test frameworks have it too.
+type TB interface {
+	Helper()
+	Error(args ...any)
+	Fatal(args ...any)
+	Cleanup(func())
+}
+
 // NewServer starts a server that serves when NewServer returns, and stops it
 // when the test ends.
-func NewServer(tb testing.TB, opts ...Option) *Server {
+func NewServer(tb TB, opts ...Option) *Server {
 	tb.Helper()
 	s, err := Start(opts...)
 	if err != nil {
@@ -87,6 +94,26 @@ func (s *Server) ID() int { return s.id }
 // Addr is where clients connect, host:port. It never changes.
 func (s *Server) Addr() string { return s.client.listener.Addr().String() }
 
+// Running tells whether the server is there: it is, except between Kill and
+// Restart.
+func (s *Server) Running() bool { _, err := s.up(); return err == nil }
+
+// Paused tells whether the server is held up by Pause.
+func (s *Server) Paused() bool { return s.ensemble.wire.isPaused(s.id) }
+
+// AdminHandler answers what the local admin channel of a server answers: health,
+// the four-letter words, metrics. While the server is down it answers 503.
+func (s *Server) AdminHandler() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		running, err := s.up()
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		running.AdminHandler().ServeHTTP(w, r)
+	})
+}
+
 // Stop ends the server, and the ensemble that it is of, for good.
 func (s *Server) Stop() error { return s.ensemble.Stop() }
 
@@ -101,7 +128,8 @@ func (s *Server) start() error {
 	o := server.Options{
 		Config: s.config, Logger: e.options.logger.With("server", s.id),
 		Embedding: server.Embedding{
-			Memory: s.memory, Listener: s.client.open(), Intercept: s.faults.intercept,
+			Memory: s.memory, Listener: s.client.open(),
+			Intercept: func(r server.Request, done <-chan struct{}) server.Verdict { return e.faults.intercept(s, r, done) },
 		},
 	}
 	if e.clock != nil {
@@ -212,7 +240,7 @@ func (s *Server) ExpireSession(session int64) error { return s.ensemble.ExpireSe
 
 // Inject has an action done to the requests of this server's clients that
 // match.
-func (s *Server) Inject(m Match, a Action) *Fault { return s.faults.inject(m, a) }
+func (s *Server) Inject(m Match, a Action) *Fault { return s.ensemble.faults.inject(s, m, a) }
 
 // Advance moves a manual clock: see Ensemble.Advance.
 func (s *Server) Advance(d time.Duration) error { return s.ensemble.Advance(d) }

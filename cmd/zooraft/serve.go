@@ -23,6 +23,7 @@ type serveFlags struct {
 	listen, dataDir, portFile string
 	allowUnprotected          bool
 	verbose                   bool
+	ephemeral                 ephemeralFlags
 }
 
 // newServeCommand runs a server until a signal stops it.
@@ -38,6 +39,11 @@ Without arguments it listens on 127.0.0.1:2181 and keeps its data in
 are those of Apache ZooKeeper. -Dname=value arguments, and those in
 SERVER_JVMFLAGS and JVMFLAGS, are read as Java system properties.
 
+With --ephemeral it is a server for tests: data in memory, a free port, and a
+control port for faults if --control-port asks for one; docs/testing.md tells
+about it. The port file then has the client ports in its first line, with commas
+between them, and the control port in its second.
+
 Exit codes: 0 stopped by a signal, 1 failed, 2 wrong command line or
 configuration, 3 the data directory cannot be used.`,
 		Args: usage(cobra.MaximumNArgs(4)),
@@ -47,6 +53,12 @@ configuration, 3 the data directory cannot be used.`,
 			options.AllowUnprotected = flags.allowUnprotected
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
+			if err := flags.check(cmd, args); err != nil {
+				return err
+			}
+			if flags.ephemeral.on {
+				return serveEphemeral(ctx, &flags, newLogger(cmd.ErrOrStderr(), flags.verbose), cmd.InOrStdin(), cmd.OutOrStdout())
+			}
 			return serve(ctx, options, newLogger(cmd.ErrOrStderr(), flags.verbose), cmd.OutOrStdout())
 		},
 	}
@@ -57,6 +69,7 @@ configuration, 3 the data directory cannot be used.`,
 	f.BoolVar(&flags.allowUnprotected, "allow-unprotected", false,
 		"accept settings that ask for protection which this version does not have")
 	f.BoolVar(&flags.verbose, "verbose", false, "log every connection")
+	flags.ephemeral.add(f)
 	return cmd
 }
 

@@ -43,9 +43,12 @@ var rooms = map[string][]string{
 		"internal/admin", "internal/auth", "internal/config", "internal/consensus", "internal/metrics",
 		"internal/proto", "internal/session", "internal/state", "internal/tree", "internal/watch",
 	},
-	"":            {"internal/admin", "internal/config", "internal/metrics", "internal/server"},
-	"zktest":      {"internal/config", "internal/proto", "internal/server"},
-	"cmd/zooraft": {"", "internal/admin", "internal/bench", "internal/config", "internal/server"},
+	"":                 {"internal/admin", "internal/config", "internal/metrics", "internal/server"},
+	"zktest":           {"internal/config", "internal/proto", "internal/server"},
+	"internal/control": {"zktest"},
+	"cmd/zooraft": {
+		"", "internal/admin", "internal/bench", "internal/config", "internal/control", "internal/server", "zktest",
+	},
 }
 
 // owners names, by prefix, the modules that only some packages may import, and
