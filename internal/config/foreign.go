@@ -14,12 +14,15 @@ import (
 // ZooKeeper keeps its files. We only ever read its names.
 const apacheDir = "version-2"
 
+// tempSuffix ends the names of our files and folders that are being written.
+const tempSuffix = ".tmp"
+
 // DetectForeign refuses a pair of directories that hold the data of an Apache
 // ZooKeeper and none of ours: starting there would look like a server that lost
 // everything. The error is an *Error of kind ErrForeignData that names the
 // newest snapshot. Missing directories are fine.
 func DetectForeign(dataDir, dataLogDir string) error {
-	ours, err := hasContent(filepath.Join(dataDir, ownDir))
+	ours, err := holdsData(filepath.Join(dataDir, ownDir))
 	if err != nil {
 		return err
 	}
@@ -82,13 +85,33 @@ func collectForeign(dir string, snapshot, log *foreignFile) error {
 	return nil
 }
 
-// hasContent reports whether a directory exists and holds anything.
-func hasContent(dir string) (bool, error) {
-	entries, err := os.ReadDir(dir)
+// holdsData reports whether a directory of ours holds data: a file that is not
+// empty. The lock, a socket and the empty folders of a start that failed are
+// none, nor is what was not yet renamed into place.
+func holdsData(dir string) (bool, error) {
+	found := false
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && strings.HasSuffix(path, tempSuffix):
+			return fs.SkipDir
+		case !entry.Type().IsRegular() || strings.HasSuffix(path, tempSuffix):
+			return nil
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return err
+		}
+		if found = info.Size() > 0; found {
+			return fs.SkipAll
+		}
+		return nil
+	})
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return false, &Error{Kind: ErrDataDir, File: dir, Reason: reason(err)}
 	}
-	return len(entries) > 0, nil
+	return found, nil
 }
 
 // CheckDirs refuses directories that this server must not or cannot use,

@@ -8,16 +8,18 @@ import (
 	"testing"
 )
 
-// makeFiles makes empty files below a fresh directory.
+// makeFiles makes files below a fresh directory: empty ones, or with content
+// after an equals sign.
 func makeFiles(t *testing.T, files ...string) string {
 	t.Helper()
 	root := t.TempDir()
 	for _, file := range files {
+		file, content, _ := strings.Cut(file, "=")
 		path := filepath.Join(root, file)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(path, nil, 0o600); err != nil {
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -38,7 +40,10 @@ func TestApacheDataIsNeverStartedBeside(t *testing.T) {
 		{"a compressed snapshot", []string{"data/version-2/snapshot.2f.gz", "data/version-2/snapshot.3"}, "snapshot.2f.gz, of zxid 0x2f"},
 		{"a log alone", []string{"data/version-2/log.1", "data/version-2/log.a"}, "no snapshot; its newest log is"},
 		{"a log in the log directory", []string{"log/version-2/log.1"}, "log/version-2/log.1"},
-		{"data of ours beside it", []string{"data/version-2/snapshot.9", "data/zooraft/stable"}, ""},
+		{"data of ours beside it", []string{"data/version-2/snapshot.9", "data/zooraft/stable.db=x"}, ""},
+		{"a snapshot of ours beside it", []string{"data/version-2/snapshot.9", "data/zooraft/snapshots/1/state=x"}, ""},
+		{"what a failed start of ours left beside it", []string{"data/version-2/snapshot.9", "data/zooraft/lock",
+			"data/zooraft/snapshots/empty", "data/zooraft/stable.db.tmp=x", "data/zooraft/snapshots/1.tmp/state=x"}, "snapshot.9, of zxid 0x9"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
