@@ -35,15 +35,54 @@ func (s *Session) PasswordMatches(password []byte) bool {
 
 // Table is the replicated session table. It has no lock: it lives under the
 // state lock.
+//
+// Rows are shared with the views that Freeze returned and therefore never
+// changed in place once frozen: the first write to a row after a Freeze copies
+// it.
+//
+// Invariants: rows[index[id]].ID == id for every id of index, and index, rows
+// and born have the same length.
 type Table struct {
-	rows map[proto.SessionID]*Session
+	index map[proto.SessionID]int
+	rows  []*Session
+	born  []uint64 // born[i] is the epoch in which rows[i] was made
+	epoch uint64   // raised by every Freeze
 }
 
 // NewTable returns an empty table.
-func NewTable() *Table { return &Table{rows: map[proto.SessionID]*Session{}} }
+func NewTable() *Table { return &Table{index: map[proto.SessionID]int{}} }
 
-// Get returns the row, or nil. The caller must not change it.
-func (t *Table) Get(id proto.SessionID) *Session { return t.rows[id] }
+// Freeze returns the rows as they are, in any order. They may be read from any
+// goroutine while the table is written, and must not be changed. It costs a
+// copy of 8 bytes for each row.
+func (t *Table) Freeze() []*Session {
+	t.epoch++
+	return slices.Clone(t.rows)
+}
+
+// own returns the row for writing.
+func (t *Table) own(id proto.SessionID) *Session {
+	i := t.index[id]
+	if t.born[i] != t.epoch {
+		dup := *t.rows[i]
+		t.rows[i], t.born[i] = &dup, t.epoch
+	}
+	return t.rows[i]
+}
+
+func (t *Table) add(s *Session) {
+	t.index[s.ID] = len(t.rows)
+	t.rows, t.born = append(t.rows, s), append(t.born, t.epoch)
+}
+
+// Get returns the row, or nil. The caller must not change it, nor keep it over
+// a change of the table.
+func (t *Table) Get(id proto.SessionID) *Session {
+	if i, ok := t.index[id]; ok {
+		return t.rows[i]
+	}
+	return nil
+}
 
 // Len is the number of sessions.
 func (t *Table) Len() int { return len(t.rows) }
@@ -51,35 +90,48 @@ func (t *Table) Len() int { return len(t.rows) }
 // Create adds a session with its first owner. It returns nil if the id is
 // taken; the proposer then mints another one.
 func (t *Table) Create(id proto.SessionID, timeoutMillis int32, password []byte, owner proto.Origin) *Session {
-	if t.rows[id] != nil {
+	if t.Get(id) != nil {
 		return nil
 	}
 	s := &Session{ID: id, TimeoutMillis: timeoutMillis, Password: slices.Clone(password), Owner: owner, Generation: 1}
-	t.rows[id] = s
+	t.add(s)
 	return s
 }
 
-// Renew gives an existing session a new owner and timeout and starts its
-// sequence numbers afresh. The caller has checked the password.
-func (t *Table) Renew(s *Session, timeoutMillis int32, owner proto.Origin) {
+// Renew gives an existing session a new owner and timeout, starts its sequence
+// numbers afresh, and returns the row. The caller has checked the password.
+func (t *Table) Renew(id proto.SessionID, timeoutMillis int32, owner proto.Origin) *Session {
+	s := t.own(id)
 	s.TimeoutMillis = timeoutMillis
 	s.Owner = owner
 	s.Generation++
 	s.LastSeq = 0
+	return s
 }
 
-// Advance records that the owner's command seq takes effect. It returns false,
-// changing nothing, if seq is not the next number.
-func (t *Table) Advance(s *Session, seq uint64) bool {
-	if seq != s.LastSeq+1 {
+// Advance records that the command seq of an existing session's owner takes
+// effect. It returns false, changing nothing, if seq is not the next number.
+func (t *Table) Advance(id proto.SessionID, seq uint64) bool {
+	if seq != t.Get(id).LastSeq+1 {
 		return false
 	}
-	s.LastSeq = seq
+	t.own(id).LastSeq = seq
 	return true
 }
 
-// Remove deletes the row.
-func (t *Table) Remove(id proto.SessionID) { delete(t.rows, id) }
+// Remove deletes the row, if there is one.
+func (t *Table) Remove(id proto.SessionID) {
+	i, ok := t.index[id]
+	if !ok {
+		return
+	}
+	last := len(t.rows) - 1
+	t.rows[i], t.born[i] = t.rows[last], t.born[last]
+	t.index[t.rows[i].ID] = i
+	delete(t.index, id)
+	t.rows[last] = nil
+	t.rows, t.born = t.rows[:last], t.born[:last]
+}
 
 // All returns copies of all rows, sorted by id.
 func (t *Table) All() []Session {
@@ -88,8 +140,7 @@ func (t *Table) All() []Session {
 	return out
 }
 
-// Rows returns copies of all rows in any order: the part of All that must be
-// done under the state lock.
+// Rows returns copies of all rows in any order.
 func (t *Table) Rows() []Session {
 	out := make([]Session, 0, len(t.rows))
 	for _, s := range t.rows {
@@ -104,7 +155,10 @@ func Sort(rows []Session) {
 }
 
 // Restore adds a row as it was saved.
-func (t *Table) Restore(s Session) { t.rows[s.ID] = &s }
+func (t *Table) Restore(s Session) {
+	t.Remove(s.ID)
+	t.add(&s)
+}
 
 // Hash is equal on replicas whose tables are equal. It is the sum of the
 // rows' hashes, so that it does not depend on order.

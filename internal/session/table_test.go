@@ -2,6 +2,7 @@ package session
 
 import (
 	"bytes"
+	"maps"
 	"math/rand/v2"
 	"reflect"
 	"testing"
@@ -29,16 +30,16 @@ func TestASessionIsCreatedRenewedAndRemoved(t *testing.T) {
 		seq  uint64
 		want bool
 	}{{0, false}, {2, false}, {1, true}, {1, false}, {3, false}, {2, true}, {1 << 63, false}} {
-		if got := table.Advance(s, step.seq); got != step.want {
+		if got := table.Advance(7, step.seq); got != step.want {
 			t.Errorf("number %d after %d: %t", step.seq, s.LastSeq, got)
 		}
 	}
-	table.Renew(s, 6000, second)
+	s = table.Renew(7, 6000, second)
 	want = Session{ID: 7, TimeoutMillis: 6000, Password: password, Owner: second, Generation: 2}
 	if !reflect.DeepEqual(*s, want) {
 		t.Errorf("renewed %+v, want %+v", *s, want)
 	}
-	if !table.Advance(s, 1) {
+	if !table.Advance(7, 1) {
 		t.Error("the new owner's first number was refused")
 	}
 	table.Remove(7)
@@ -102,6 +103,56 @@ func TestRowsComeInTheOrderOfTheirIDs(t *testing.T) {
 	all[0].Generation = 99
 	if table.Get(all[0].ID).Generation == 99 {
 		t.Error("All gave the row itself")
+	}
+}
+
+// A snapshot is written from frozen rows while sessions come, write and go on.
+// The table does what a plain map does, and each view stays as it was.
+func TestFrozenRowsStayAsTheyWereWhileTheTableIsWritten(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 3))
+	table, twin := NewTable(), map[proto.SessionID]Session{}
+	type view struct {
+		rows []*Session
+		want map[proto.SessionID]Session
+	}
+	var views []view
+	for i := range 5000 {
+		id := proto.SessionID(r.IntN(50))
+		one, there := twin[id]
+		switch op := r.IntN(20); {
+		case op == 0:
+			table.Remove(id)
+			delete(twin, id)
+		case op == 1 && i%10 == 0:
+			views = append(views, view{table.Freeze(), maps.Clone(twin)})
+		case !there:
+			twin[id] = *table.Create(id, int32(i), password, proto.Origin{Conn: uint64(i)})
+		case op < 4:
+			owner := proto.Origin{Conn: uint64(i)}
+			table.Renew(id, int32(i), owner)
+			twin[id] = Session{ID: id, TimeoutMillis: int32(i), Password: one.Password, Owner: owner, Generation: one.Generation + 1}
+		case !table.Advance(id, one.LastSeq+1):
+			t.Fatalf("number %d of %v is refused", one.LastSeq+1, id)
+		default:
+			one.LastSeq++
+			twin[id] = one
+		}
+		if got := table.Get(id); (got != nil) != (twin[id].ID == id && twin[id].Generation > 0) || got != nil && !reflect.DeepEqual(*got, twin[id]) {
+			t.Fatalf("after step %d row %v is %+v, want %+v", i, id, got, twin[id])
+		}
+	}
+	views = append(views, view{table.Freeze(), twin})
+	if len(views) < 10 {
+		t.Fatalf("only %d views", len(views))
+	}
+	for i, v := range views {
+		got := map[proto.SessionID]Session{}
+		for _, row := range v.rows {
+			got[row.ID] = *row
+		}
+		if len(v.rows) != len(v.want) || !reflect.DeepEqual(got, v.want) {
+			t.Errorf("view %d has %d rows %+v, want %+v", i, len(v.rows), got, v.want)
+		}
 	}
 }
 

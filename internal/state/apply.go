@@ -61,7 +61,7 @@ func (m *Machine) applyOne(t *proto.Txn, timeMillis int64) bool {
 				zxid = m.take(m.nextZxid())
 			}
 			return m.hook.Applied(&t.TxnHeader, &Outcome{Zxid: zxid, Result: tree.Result{Err: proto.ErrSessionExpired}})
-		case row.Owner != t.Origin || !m.table.Advance(row, t.Seq):
+		case row.Owner != t.Origin || !m.table.Advance(t.Session, t.Seq):
 			m.hook.OutOfTurn(t.Origin)
 			return false
 		}
@@ -171,7 +171,7 @@ func (m *Machine) renewSession(t *proto.Txn) bool {
 		return m.hook.Applied(&t.TxnHeader, &Outcome{Zxid: m.zxid, Result: tree.Result{Err: proto.ErrSessionExpired}})
 	}
 	former := s.Owner
-	m.table.Renew(s, req.TimeoutMillis, t.Origin)
+	s = m.table.Renew(s.ID, req.TimeoutMillis, t.Origin)
 	m.hook.SessionMoved(s, former)
 	return m.hook.Applied(&t.TxnHeader, &Outcome{Zxid: m.zxid, Session: s})
 }

@@ -1,9 +1,11 @@
 package state
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/zooraft/zooraft/internal/proto"
 	"github.com/zooraft/zooraft/internal/session"
@@ -29,10 +31,10 @@ func (m *Machine) Freeze() (persist func(w io.Writer) error, release func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	view := m.tree.Freeze()
-	rows := m.table.Rows()
+	rows := m.table.Freeze()
 	zxid, lastTerm, digest := m.zxid, m.lastTerm, m.tree.Digest()
 	return func(w io.Writer) error {
-		session.Sort(rows)
+		slices.SortFunc(rows, func(a, b *session.Session) int { return cmp.Compare(a.ID, b.ID) })
 		c := snapshot.Content{
 			Nodes: func(yield snapshot.NodeFunc) error { return view.Nodes(yield) },
 			Zxid:  zxid, Digest: digest,
@@ -47,7 +49,7 @@ func (m *Machine) Freeze() (persist func(w io.Writer) error, release func()) {
 }
 
 // extension encodes what Apache's format has no room for.
-func extension(zxid proto.Zxid, lastTerm uint64, rows []session.Session) []byte {
+func extension(zxid proto.Zxid, lastTerm uint64, rows []*session.Session) []byte {
 	b := proto.AppendInt(make([]byte, 0, 24+80*len(rows)), extensionVersion)
 	b = proto.AppendLong(proto.AppendLong(b, int64(zxid)), int64(lastTerm))
 	b = proto.AppendInt(b, int32(len(rows)))
