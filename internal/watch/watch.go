@@ -150,12 +150,24 @@ func (m *Manager) Remove(path string, t proto.WatcherType, w Watcher) bool {
 	}
 }
 
-// Forget removes all watches of a watcher that is Gone.
+// forgetAtOnce is how many watches Forget removes before it lets others have
+// their turn: some hundred thousand of them take longer than a write should
+// wait. Source: 1000 take a fraction of a millisecond.
+const forgetAtOnce = 1000
+
+// Forget removes all watches of a watcher that is Gone. Others get their turn
+// between; the watcher passes over what it is still told.
 func (m *Manager) Forget(w Watcher) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.data.forget(w)
-	m.kids.forget(w)
+	m.data.forget(w, m.letOthers)
+	m.kids.forget(w, m.letOthers)
+}
+
+// letOthers gives up the lock, which must be held, for a moment.
+func (m *Manager) letOthers() {
+	m.mu.Unlock()
+	m.mu.Lock()
 }
 
 // Fire notifies the watchers of one change and takes away the watches that
@@ -309,18 +321,21 @@ func (t *table) drop(path string, set map[Watcher]Mode, w Watcher) {
 	t.size--
 }
 
-func (t *table) forget(w Watcher) {
+// forget removes all watches of a watcher that gets no more. pause is called
+// every forgetAtOnce watches and may let others change the table.
+func (t *table) forget(w Watcher, pause func()) {
+	done := 0
 	for path := range t.byWatcher[w] {
-		set := t.byPath[path]
-		if set[w]&Recursive != 0 {
-			t.recursive--
+		if done++; done%forgetAtOnce == 0 {
+			pause()
 		}
-		if delete(set, w); len(set) == 0 {
-			delete(t.byPath, path)
+		if set := t.byPath[path]; set[w] != 0 { // it may have fired in a pause
+			if set[w]&Recursive != 0 {
+				t.recursive--
+			}
+			t.drop(path, set, w)
 		}
-		t.size--
 	}
-	delete(t.byWatcher, w)
 }
 
 // fire notifies the watchers of one trigger and returns how many it has. If

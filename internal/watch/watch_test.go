@@ -213,6 +213,41 @@ func TestNothingIsLeftOfWatchersThatGoWhileTheyAdd(t *testing.T) {
 	}
 }
 
+// A connection with very many watches goes: those who wait for the manager get
+// their turn long before all are forgotten, and one that fires meanwhile is
+// counted once.
+func TestOthersGetTheirTurnWhileVeryManyWatchesAreForgotten(t *testing.T) {
+	m := newManager()
+	l := &silent{}
+	const many = 50 * forgetAtOnce
+	for i := range many {
+		m.AddPersistent(fmt.Sprintf("/%d", i), l)
+		m.AddData(fmt.Sprintf("/%d", i), l)
+	}
+	l.gone.Store(true)
+	turns, most, fired := 0, 0, 0
+	left := m.data.size
+	m.mu.Lock()
+	m.data.forget(l, func() {
+		turns, most, left = turns+1, max(most, left-m.data.size), m.data.size
+		for path := range m.data.byPath { // one that is still there
+			if set := m.data.byPath[path]; turns%2 == 0 {
+				m.data.drop(path, set, l)
+				fired++
+			}
+			break
+		}
+	})
+	m.mu.Unlock()
+	if turns < 40 || most > forgetAtOnce+1 || fired == 0 {
+		t.Errorf("%d turns, at most %d watches between two, %d fired", turns, most, fired)
+	}
+	m.Forget(l)
+	if m.Count() != 0 || len(m.data.byPath) != 0 || len(m.data.byWatcher) != 0 || len(m.kids.byPath) != 0 || len(m.kids.byWatcher) != 0 {
+		t.Errorf("%d watches left", m.Count())
+	}
+}
+
 // silent is a listener that keeps nothing.
 type silent struct{ listener }
 
