@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"os"
 	"os/signal"
 	"path/filepath"
 	"syscall"
@@ -100,7 +99,7 @@ func serve(ctx context.Context, options config.Options, logger *slog.Logger, out
 	}
 	s, err := zooraft.Start(ctx, effective, zooraft.WithLogger(logger), zooraft.WithVersion(version))
 	if err != nil {
-		if errors.Is(err, zooraft.ErrData) || errors.Is(err, os.ErrPermission) {
+		if errors.Is(err, zooraft.ErrData) {
 			return dataError{err}
 		}
 		return err

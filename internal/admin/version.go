@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"os"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -19,8 +20,19 @@ type Build struct {
 }
 
 // CurrentBuild reads what the Go tool recorded in the binary; version is the
-// release given by whoever linked it, or empty.
+// release given by whoever linked it, or empty. A binary that was built outside
+// a repository, as in a container image, has no time but its file's.
 func CurrentBuild(version string) Build {
+	b := recordedBuild(version)
+	if path, err := os.Executable(); b.Time.IsZero() && err == nil {
+		if info, err := os.Stat(path); err == nil {
+			b.Time = info.ModTime()
+		}
+	}
+	return b
+}
+
+func recordedBuild(version string) Build {
 	b := Build{Version: version}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -6,9 +6,11 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net"
+	"os"
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/zooraft/zooraft/internal/admin"
@@ -283,6 +285,12 @@ func dataError(err error) error {
 		if errors.Is(err, kind) {
 			return fmt.Errorf("%w: %w", ErrData, err)
 		}
+	}
+	switch {
+	case errors.Is(err, os.ErrPermission), errors.Is(err, syscall.EROFS):
+		return fmt.Errorf("%w: %w (the server's user must be able to write there)", ErrData, err)
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return fmt.Errorf("%w: %w (nothing is lost; free some space and start again)", ErrData, err)
 	}
 	return err
 }

@@ -56,18 +56,24 @@ func start(t *testing.T, dir string, env []string, args ...string) *process {
 	p.cmd = exec.Command(peer.ZooraftBinary(t, false), append([]string{"serve"}, args...)...)
 	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = dir, p, p
 	p.cmd.Env = append(os.Environ(), env...)
+	p.run()
+	return p
+}
+
+// run starts the process and ends it with the test.
+func (p *process) run() {
+	p.t.Helper()
 	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
+		p.t.Fatal(err)
 	}
 	go func() {
 		defer close(p.done)
 		_ = p.cmd.Wait() // the exit code is read from ProcessState
 	}()
-	t.Cleanup(func() {
+	p.t.Cleanup(func() {
 		_ = p.cmd.Process.Kill() // it may have ended
 		<-p.done
 	})
-	return p
 }
 
 // exit waits for the end and compares the exit code.
