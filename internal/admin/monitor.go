@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
@@ -46,15 +47,60 @@ var serverGauges = []gauge{
 	{"non_mtls_local_conn_count", "Connections from this host without a client certificate.", func(s Stats) metrics.Value { return integer(s.NonMTLSLocal) }},
 }
 
+// ensembleGauges are Apache's gauges of a server of an ensemble; those of a
+// leader are left out elsewhere.
+var ensembleGauges = []gauge{
+	{"quorum_size", "Participants of the ensemble.", func(s Stats) metrics.Value {
+		if s.QuorumSize == 0 {
+			return metrics.Absent()
+		}
+		return integer(s.QuorumSize)
+	}},
+	{"observer_master_id", "Number of the server that this observer follows.", func(s Stats) metrics.Value {
+		if s.ObserverMaster == nil {
+			return metrics.Absent()
+		}
+		return integer(*s.ObserverMaster)
+	}},
+	ofLeader("learners", "Servers that follow this leader.", func(l *LeaderStats) int64 { return int64(l.Learners) }),
+	ofLeader("synced_followers", "Servers in sync with this leader that are no observers.", func(l *LeaderStats) int64 { return int64(l.SyncedFollowers) }),
+	ofLeader("synced_non_voting_followers", "Servers in sync with this leader that are no members.", func(l *LeaderStats) int64 { return int64(l.SyncedNonVoting) }),
+	ofLeader("synced_observers", "Observers in sync with this leader.", func(l *LeaderStats) int64 { return int64(l.SyncedObservers) }),
+	ofLeader("pending_syncs", "Syncs that wait at the leader: none, they go through the log.", func(l *LeaderStats) int64 { return int64(l.PendingSyncs) }),
+	ofLeader("leader_uptime", "Milliseconds since this server leads.", func(l *LeaderStats) int64 { return l.UptimeMilliseconds }),
+	ofProposals("last_proposal_size", "Bytes of the last write put into the log, -1 when there was none.", func(p Sizes) int64 { return p.Last }),
+	ofProposals("max_proposal_size", "Bytes of the largest write put into the log, -1 when there was none.", func(p Sizes) int64 { return p.Max }),
+	ofProposals("min_proposal_size", "Bytes of the smallest write put into the log, -1 when there was none.", func(p Sizes) int64 { return p.Min }),
+}
+
+func ofLeader(name, help string, read func(*LeaderStats) int64) gauge {
+	return gauge{name, help, func(s Stats) metrics.Value {
+		if s.Leader == nil {
+			return metrics.Absent()
+		}
+		return metrics.Int(read(s.Leader))
+	}}
+}
+
+func ofProposals(name, help string, read func(Sizes) int64) gauge {
+	return gauge{name, help, func(s Stats) metrics.Value {
+		if s.Leader == nil {
+			return metrics.Absent()
+		}
+		return metrics.Int(read(s.Proposals))
+	}}
+}
+
 func declareGauges(registry *metrics.Registry, server Server) {
-	descs := make([]metrics.Desc, len(serverGauges))
-	for i, g := range serverGauges {
+	gauges := slices.Concat(serverGauges, ensembleGauges)
+	descs := make([]metrics.Desc, len(gauges))
+	for i, g := range gauges {
 		descs[i] = metrics.Desc{Name: g.name, Help: g.help}
 	}
 	registry.Gauges(descs, func() []metrics.Value {
 		stats := server.Stats()
-		values := make([]metrics.Value, len(serverGauges))
-		for i, g := range serverGauges {
+		values := make([]metrics.Value, len(gauges))
+		for i, g := range gauges {
 			values[i] = g.read(stats)
 		}
 		return values

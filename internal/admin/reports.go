@@ -136,7 +136,9 @@ func (r confReport) writeText(out io.Writer) {
 	if e := r.Ensemble; e != nil {
 		fmt.Fprintf(out, "initLimit=%d\nsyncLimit=%d\nelectionAlg=%d\n", e.InitLimit, e.SyncLimit, e.ElectionAlg)
 		fmt.Fprintf(out, "electionPort=%d\nquorumPort=%d\npeerType=%d\n", e.ElectionPort, e.QuorumPort, e.PeerType)
-		fmt.Fprintf(out, "membership: \n%s", e.Membership)
+		if !e.ReadOnly {
+			fmt.Fprintf(out, "membership: \n%s", e.Membership)
+		}
 	}
 }
 

@@ -143,6 +143,23 @@ type Stats struct {
 	// PeerState is mntr's peer_state in an ensemble ("leading - broadcast");
 	// empty on a standalone server, which has no such line.
 	PeerState string
+
+	// QuorumSize counts the participants; 0 on a standalone server.
+	QuorumSize int
+	// ObserverMaster is the server that an observer follows, nil elsewhere.
+	ObserverMaster *int64
+	// Leader is what only a leader of an ensemble tells, nil elsewhere.
+	Leader *LeaderStats
+}
+
+// LeaderStats are the gauges of a leader.
+type LeaderStats struct {
+	Learners           int // other servers that follow this one
+	SyncedFollowers    int // those of them that vote, or are no members (yet)
+	SyncedNonVoting    int // those that are no members
+	SyncedObservers    int
+	PendingSyncs       int
+	UptimeMilliseconds int64 // since it began to serve as the leader
 }
 
 // Connection is one client connection, as stat and cons print it.
@@ -194,6 +211,7 @@ type EnsembleConf struct {
 	ElectionPort, QuorumPort int
 	PeerType                 int    // 0 participant, 1 observer
 	Membership               string // the server lines and version=, without a last newline
+	ReadOnly                 bool   // without quorum: the membership is not printed
 }
 
 // Sessions is the first part of dump. A server that runs the expiry clock

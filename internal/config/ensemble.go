@@ -113,9 +113,9 @@ func (e Ensemble) Validate() error {
 	case len(voting) == 0 && !e.StandaloneEnabled:
 		return invalid("standaloneEnabled", "is false, so at least one participant is needed")
 	case len(voting) == 0 && len(e.Servers) > 0:
-		return invalid(e.Servers[0].key(), "observers need a participant")
+		return invalid(e.Servers[0].Key(), "observers need a participant")
 	case !e.Distributed() && len(voting) == 1 && len(e.Servers) > 1:
-		return invalid(voting[0].key(), "observers need more than one participant while standaloneEnabled is true")
+		return invalid(voting[0].Key(), "observers need more than one participant while standaloneEnabled is true")
 	}
 	if err := e.validateGroups(); err != nil {
 		return err
@@ -155,7 +155,7 @@ func (e Ensemble) validateGroups() error {
 	}
 	for _, m := range e.Participants() {
 		if !grouped[m.ID] {
-			return invalid(m.key(), "is in no group")
+			return invalid(m.Key(), "is in no group")
 		}
 	}
 	return nil

@@ -42,7 +42,7 @@ func parserKeys() []key {
 		snapRetain,
 		strictBool("standaloneEnabled", "Makes one server line a server alone.",
 			func(c *Config) *bool { return &c.Ensemble.StandaloneEnabled }),
-		strictBool("reconfigEnabled", "Decides which error a server alone gives to reconfig.",
+		strictBool("reconfigEnabled", "Allows reconfig, and lets the servers rewrite their configuration files. A server alone only answers with another error.",
 			func(c *Config) *bool { return &c.Ensemble.ReconfigEnabled }),
 		strictInt("syncLimit", "Ticks without the leader after which a server of an ensemble drops its clients.",
 			func(c *Config) *int { return &c.Ensemble.SyncLimit }),

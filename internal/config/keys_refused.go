@@ -44,6 +44,6 @@ func notBuilt(e Ensemble, allowed bool) error {
 	case allowed || len(e.Servers) < 2 && !e.Distributed():
 		return nil
 	}
-	return &Error{Kind: ErrNotBuilt, Key: e.Servers[len(e.Servers)-1].key(), Reason: "an ensemble is not proven yet in this version, " +
+	return &Error{Kind: ErrNotBuilt, Key: e.Servers[len(e.Servers)-1].Key(), Reason: "an ensemble is not proven yet in this version, " +
 		"and protects its data less than it should. Start with --allow-unprotected to run one all the same"}
 }

@@ -1,166 +1,25 @@
 package config
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/zooraft/zooraft/internal/proto"
 )
 
 // Member is one server.N line.
-type Member struct {
-	// ID is N.
-	ID int64
-	// Addresses are where the other servers reach it; at least one.
-	Addresses []PeerAddress
-	// Observer is false for a participant.
-	Observer bool
-	// ClientHost and ClientPort are the part behind the semicolon; ClientPort is
-	// -1 when there is none, and ClientHost is 0.0.0.0 when only a port is given.
-	ClientHost string
-	ClientPort int
-}
+type Member = proto.Member
 
 // PeerAddress is one host with its quorum and election port.
-type PeerAddress struct {
-	Host                     string
-	QuorumPort, ElectionPort int
-}
+type PeerAddress = proto.PeerAddress
 
-func (m Member) key() string { return fmt.Sprintf("server.%d", m.ID) }
-
-// String is the text that Apache prints for the member in /zookeeper/config.
-func (m Member) String() string {
-	var b strings.Builder
-	for i, a := range m.Addresses {
-		if i > 0 {
-			b.WriteByte('|')
-		}
-		fmt.Fprintf(&b, "%s:%d:%d", bracket(a.Host), a.QuorumPort, a.ElectionPort)
-	}
-	if m.Observer {
-		b.WriteString(":observer")
-	} else {
-		b.WriteString(":participant")
-	}
-	if m.ClientPort >= 0 {
-		fmt.Fprintf(&b, ";%s:%d", bracket(m.ClientHost), m.ClientPort)
-	}
-	return b.String()
-}
-
-func bracket(host string) string {
-	if strings.Contains(host, ":") {
-		return "[" + host + "]"
-	}
-	return host
-}
-
-// parseMember reads the right side of a server.N line:
-// host:quorumPort:electionPort[:role][|more addresses][;[clientHost:]clientPort].
+// parseMember reads the right side of a server.N line.
 func parseMember(id int64, text string, multiAddress bool) (Member, error) {
-	m := Member{ID: id, ClientPort: -1}
-	parts := split(text, ";")
-	if len(parts) == 0 || len(parts) > 2 {
-		return m, wrongMember(text)
+	m, err := proto.ParseMember(id, text, multiAddress)
+	if err != nil {
+		return m, invalid("", "%s", err.Error())
 	}
-	if len(parts) == 2 {
-		if err := m.parseClient(parts[1]); err != nil {
-			return m, err
-		}
-	}
-	addresses := split(parts[0], "|")
-	if len(addresses) > 1 && !multiAddress {
-		return m, invalid("", "several addresses need multiAddress.enabled=true")
-	}
-	role := ""
-	for _, address := range addresses {
-		next, err := m.parseAddress(address)
-		if err != nil {
-			return m, err
-		}
-		if next != "" && role != "" && next != role {
-			return m, invalid("", "its addresses have different roles, %s and %s", role, next)
-		}
-		if next != "" {
-			role = next
-		}
-	}
-	m.Observer = role == "observer"
 	return m, nil
-}
-
-func (m *Member) parseClient(text string) error {
-	parts, err := hostAndPort(trim(text))
-	if err != nil {
-		return err
-	}
-	if len(parts) == 0 || len(parts) > 2 {
-		return wrongMember(text)
-	}
-	m.ClientHost = "0.0.0.0"
-	if len(parts) == 2 {
-		m.ClientHost = parts[0]
-	}
-	m.ClientPort, err = parsePort(parts[len(parts)-1])
-	return err
-}
-
-// parseAddress adds one address and returns its role in lower case, or "".
-func (m *Member) parseAddress(text string) (role string, err error) {
-	parts, err := hostAndPort(trim(text))
-	if err != nil {
-		return "", err
-	}
-	if len(parts) < 3 || len(parts) > 4 {
-		return "", wrongMember(text)
-	}
-	address := PeerAddress{Host: parts[0]}
-	if address.QuorumPort, err = parsePort(parts[1]); err != nil {
-		return "", err
-	}
-	if address.ElectionPort, err = parsePort(parts[2]); err != nil {
-		return "", err
-	}
-	if address.QuorumPort == address.ElectionPort {
-		return "", invalid("", "quorum and election port must differ, both are %d", address.QuorumPort)
-	}
-	m.Addresses = append(m.Addresses, address)
-	if len(parts) < 4 {
-		return "", nil
-	}
-	role = strings.ToLower(trim(parts[3]))
-	if role != "observer" && role != "participant" {
-		return "", invalid("", "%q is neither participant nor observer", parts[3])
-	}
-	return role, nil
-}
-
-func wrongMember(text string) error {
-	return invalid("", "%q does not have the form host:port:port[:role][;[host:]port]", text)
-}
-
-func parsePort(text string) (int, error) {
-	port, err := strconv.ParseInt(text, 10, 32)
-	if err != nil || port < 0 || port > 65535 {
-		return 0, invalid("", "%q is not a port from 0 to 65535", text)
-	}
-	return int(port), nil
-}
-
-// hostAndPort splits at colons; a host in brackets keeps its own.
-func hostAndPort(text string) ([]string, error) {
-	inner, bracketed := strings.CutPrefix(text, "[")
-	if !bracketed {
-		return split(text, ":"), nil
-	}
-	host, rest, closed := strings.Cut(inner, "]")
-	if !closed {
-		return nil, invalid("", "%q starts with [ but has no matching ]", text)
-	}
-	if rest == "" {
-		return []string{host}, nil
-	}
-	return append([]string{host}, split(rest[1:], ":")...), nil
 }
 
 // split is Java's String.split: empty parts at the end do not count.
@@ -170,4 +29,12 @@ func split(text, separator string) []string {
 		parts = parts[:len(parts)-1]
 	}
 	return parts
+}
+
+func parsePort(text string) (int, error) {
+	port, err := strconv.ParseInt(text, 10, 32)
+	if err != nil || port < 0 || port > 65535 {
+		return 0, invalid("", "%q is not a port from 0 to 65535", text)
+	}
+	return int(port), nil
 }

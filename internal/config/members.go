@@ -161,12 +161,12 @@ func (l *loader) takeClientPort() {
 		anyHost := c.Listen.Host == "" || isUnspecified(c.Listen.Host)
 		if own.ClientPort != c.Listen.Port || !anyHost && !l.sameHost(own.ClientHost, c.Listen.Host) {
 			l.fail(l.sources["clientPort"], invalid("", "differs from the client address in %s, %s:%d",
-				own.key(), own.ClientHost, own.ClientPort))
+				own.Key(), own.ClientHost, own.ClientPort))
 			return
 		}
 	}
 	c.Listen.Enabled, c.Listen.Host, c.Listen.Port = true, own.ClientHost, own.ClientPort
-	at := l.sources[own.key()]
+	at := l.sources[own.Key()]
 	l.sources["clientPort"], l.sources["clientPortAddress"] = at, at
 }
 

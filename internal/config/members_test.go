@@ -22,15 +22,15 @@ func TestServerLinesAreReadAsApacheReadsThem(t *testing.T) {
 		text string
 		want Member
 	}{
-		{"h:1:2", Member{ID: 7, Addresses: []PeerAddress{{"h", 1, 2}}, ClientPort: -1}},
-		{"h:1:2:participant", Member{ID: 7, Addresses: []PeerAddress{{"h", 1, 2}}, ClientPort: -1}},
-		{"h:1:2:OBSERVER", Member{ID: 7, Addresses: []PeerAddress{{"h", 1, 2}}, Observer: true, ClientPort: -1}},
-		{"h:1:2;2181", Member{ID: 7, Addresses: []PeerAddress{{"h", 1, 2}}, ClientHost: "0.0.0.0", ClientPort: 2181}},
-		{"h:1:2:observer;c:2181", Member{ID: 7, Addresses: []PeerAddress{{"h", 1, 2}}, Observer: true, ClientHost: "c", ClientPort: 2181}},
-		{"[::1]:1:2;[::2]:2181", Member{ID: 7, Addresses: []PeerAddress{{"::1", 1, 2}}, ClientHost: "::2", ClientPort: 2181}},
-		{"h:1:2|g:3:4", Member{ID: 7, Addresses: []PeerAddress{{"h", 1, 2}, {"g", 3, 4}}, ClientPort: -1}},
-		{"h:1:2:observer|g:3:4", Member{ID: 7, Addresses: []PeerAddress{{"h", 1, 2}, {"g", 3, 4}}, Observer: true, ClientPort: -1}},
-		{"h:1:2;", Member{ID: 7, Addresses: []PeerAddress{{"h", 1, 2}}, ClientPort: -1}},
+		{"h:1:2", Member{ID: 7, Addresses: []PeerAddress{{Host: "h", QuorumPort: 1, ElectionPort: 2}}, ClientPort: -1}},
+		{"h:1:2:participant", Member{ID: 7, Addresses: []PeerAddress{{Host: "h", QuorumPort: 1, ElectionPort: 2}}, ClientPort: -1}},
+		{"h:1:2:OBSERVER", Member{ID: 7, Addresses: []PeerAddress{{Host: "h", QuorumPort: 1, ElectionPort: 2}}, Observer: true, ClientPort: -1}},
+		{"h:1:2;2181", Member{ID: 7, Addresses: []PeerAddress{{Host: "h", QuorumPort: 1, ElectionPort: 2}}, ClientHost: "0.0.0.0", ClientPort: 2181}},
+		{"h:1:2:observer;c:2181", Member{ID: 7, Addresses: []PeerAddress{{Host: "h", QuorumPort: 1, ElectionPort: 2}}, Observer: true, ClientHost: "c", ClientPort: 2181}},
+		{"[::1]:1:2;[::2]:2181", Member{ID: 7, Addresses: []PeerAddress{{Host: "::1", QuorumPort: 1, ElectionPort: 2}}, ClientHost: "::2", ClientPort: 2181}},
+		{"h:1:2|g:3:4", Member{ID: 7, Addresses: []PeerAddress{{Host: "h", QuorumPort: 1, ElectionPort: 2}, {Host: "g", QuorumPort: 3, ElectionPort: 4}}, ClientPort: -1}},
+		{"h:1:2:observer|g:3:4", Member{ID: 7, Addresses: []PeerAddress{{Host: "h", QuorumPort: 1, ElectionPort: 2}, {Host: "g", QuorumPort: 3, ElectionPort: 4}}, Observer: true, ClientPort: -1}},
+		{"h:1:2;", Member{ID: 7, Addresses: []PeerAddress{{Host: "h", QuorumPort: 1, ElectionPort: 2}}, ClientPort: -1}},
 	}
 	for _, test := range tests {
 		got, err := parseMember(7, test.text, true)

@@ -302,6 +302,15 @@ func (n *Node) Attached(serverID int) bool {
 	return false
 }
 
+// AttachedServers are the servers that have a stream to this one.
+func (n *Node) AttachedServers() []int {
+	var ids []int
+	for _, s := range n.followers.streams() {
+		ids = append(ids, s.peer)
+	}
+	return ids
+}
+
 // keepStreams is a goroutine: it keeps the deadline of the leader's streams
 // away, and breaks them when this server no longer leads.
 func (n *Node) keepStreams() {

@@ -24,6 +24,8 @@ const (
 	SwitchSASL          uint32 = 1 << 4 // ACL entries of scheme sasl are accepted
 	SwitchX509          uint32 = 1 << 5 // ACL entries of scheme x509 are accepted
 	SwitchNoDigest      uint32 = 1 << 6 // DigestAuthenticationProvider.enabled=false
+	SwitchEnsemble      uint32 = 1 << 7 // the leader is one of several servers, or may become one
+	SwitchStandalone    uint32 = 1 << 8 // standaloneEnabled=true: a reconfig may not leave one participant
 )
 
 // Origin names the connection that a command came by. A command that the

@@ -39,6 +39,10 @@ func (d *duties) start() {
 	s.clock.Begin()
 	go d.expire(d.quit)
 	go d.reap(d.quit)
+	if s.distributed {
+		d.done.Add(1)
+		go d.reconfigure(d.quit)
+	}
 }
 
 // stop ends the duties and waits for them.

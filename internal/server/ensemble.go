@@ -3,13 +3,10 @@ package server
 import (
 	"net"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/zooraft/zooraft/internal/config"
 	"github.com/zooraft/zooraft/internal/consensus"
-	"github.com/zooraft/zooraft/internal/proto"
-	"github.com/zooraft/zooraft/internal/state"
 )
 
 // ownMember is this server's line of the configuration; ok is false for a
@@ -56,31 +53,6 @@ func (s *Server) peers(c *consensus.Config) {
 // its clients are dropped.
 func (s *Server) patience() time.Duration {
 	return time.Duration(s.config.Ensemble.SyncLimit) * s.config.Session.TickTime
-}
-
-// membership is the text of /zookeeper/config.
-func membership(e *config.Ensemble) string {
-	var b strings.Builder
-	for _, m := range e.Servers {
-		b.WriteString("server." + strconv.FormatInt(m.ID, 10) + "=" + m.String() + "\n")
-	}
-	b.WriteString("version=" + strconv.FormatInt(e.Version, 16))
-	return b.String()
-}
-
-// publishMembership proposes the membership text if it is not what
-// /zookeeper/config says.
-func (s *Server) publishMembership() {
-	if !s.distributed {
-		return
-	}
-	want := membership(&s.config.Ensemble)
-	same := false
-	s.state.View(func(v state.View) { same = string(v.Tree.ConfigText()) == want })
-	if same {
-		return
-	}
-	s.duties.propose(proto.Txn{TxnHeader: proto.TxnHeader{Type: proto.OpReconfig}, Body: []byte(want)})
 }
 
 // closeUnsettled closes the connections that have a write, or a session, on its

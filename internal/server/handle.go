@@ -149,6 +149,12 @@ func (c *conn) propose(h proto.RequestHeader, body []byte, now time.Duration, lo
 		switch {
 		case err == nil:
 			c.seq++
+			if h.Type == proto.OpReconfig {
+				// It is answered by a later command, so nothing of the
+				// connection may follow it before that.
+				c.out.flush()
+				c.queue.waitEmpty()
+			}
 			return true
 		case errors.Is(err, consensus.ErrQueueFull):
 			if c.server.pause(queueFullPause) {

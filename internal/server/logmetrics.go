@@ -6,6 +6,7 @@ import (
 
 	"github.com/zooraft/zooraft/internal/consensus"
 	"github.com/zooraft/zooraft/internal/metrics"
+	"github.com/zooraft/zooraft/internal/state"
 )
 
 // logMetrics are Apache's metrics of its log stage, kept from what consensus
@@ -76,4 +77,22 @@ func (m *logMetrics) startDone(took time.Duration, entries uint64) {
 	m.dbInitTime.Observe(took.Milliseconds())
 	m.txnsLoaded.Observe(int64(entries))
 	m.txnsLoadTime.Observe(took.Milliseconds() - m.snapLoadTime.Value().Sum)
+}
+
+// machine is the state as consensus sees it: while this server leads, the sizes
+// of the commands are counted, as Apache's leader counts its proposals'.
+type machine struct {
+	*state.Machine
+	server *Server
+}
+
+// Apply implements consensus.StateMachine.
+func (m machine) Apply(index, term uint64, timeMillis int64, switches uint32, commands [][]byte) error {
+	if s := m.server; s.distributed && s.leading.Load() {
+		for _, c := range commands {
+			s.metrics.proposals.Observe(int64(len(c)))
+			s.metrics.lastProposal.Store(int64(len(c)))
+		}
+	}
+	return m.Machine.Apply(index, term, timeMillis, switches, commands)
 }

@@ -8,7 +8,6 @@ import (
 	"net"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/zooraft/zooraft/internal/admin"
@@ -56,13 +55,13 @@ func (r *report) Health() admin.Health {
 
 // mode is this server's place as srvr prints it.
 func (r *report) mode() string {
-	own, distributed := ownMember(r.config)
+	own, member := (*Server)(r).own()
 	switch {
-	case !distributed:
+	case !r.distributed:
 		return admin.ModeStandalone
-	case r.leaderID.Load() == own.ID:
+	case r.leaderID.Load() == int64(r.serverID):
 		return admin.ModeLeader
-	case own.Observer:
+	case member && own.Observer:
 		return admin.ModeObserver
 	}
 	return admin.ModeFollower
@@ -83,6 +82,29 @@ func (r *report) peerState() string {
 	return "following - broadcast"
 }
 
+// ensembleStats fills in what a server of an ensemble tells in addition.
+func (r *report) ensembleStats(st *admin.Stats) {
+	if !r.distributed {
+		return
+	}
+	members := r.members.Load()
+	st.QuorumSize = members.Voters()
+	switch st.Mode {
+	case admin.ModeObserver:
+		if leader := r.leaderID.Load(); leader >= 0 {
+			st.ObserverMaster = &leader
+		}
+	case admin.ModeLeader:
+		l := &admin.LeaderStats{UptimeMilliseconds: (r.clock.Monotonic() - time.Duration(r.leadingSince.Load())).Milliseconds()}
+		select {
+		case <-r.opened:
+			countLearners(l, members, r.node.AttachedServers())
+		default:
+		}
+		st.Leader = l
+	}
+}
+
 // Stats implements admin.Server.
 func (r *report) Stats() admin.Stats {
 	st := admin.Stats{
@@ -91,16 +113,34 @@ func (r *report) Stats() admin.Stats {
 		PacketsReceived: r.metrics.packetsReceived.Load(), PacketsSent: r.metrics.packetsSent.Load(),
 		Latency: r.metrics.latency.Value(), Connections: r.conns.count(),
 		Outstanding: r.outstanding.Load(), StartTime: r.started,
-		Responses: sizes(r.metrics.responses.Value()), Proposals: admin.Sizes{Last: -1, Min: -1, Max: -1},
+		Responses: sizes(r.metrics.responses.Value()), Proposals: sizes(r.metrics.proposals.Value()),
 		Watches: r.state.Watches().Count(), AuthFailed: r.metrics.authFailed.Load(),
 		ConnectionDropRatio: r.connectThrottle.dropChance(),
 	}
-	st.Responses.Last = r.metrics.lastResponse.Load()
+	st.Responses.Last, st.Proposals.Last = r.metrics.lastResponse.Load(), r.metrics.lastProposal.Load()
+	r.ensembleStats(&st)
 	r.state.View(func(v state.View) {
 		st.LastZxid, st.Nodes, st.DataSize = v.Zxid, v.Tree.NodeCount(), v.Tree.ApproximateDataSize()
 		st.Ephemerals, st.GlobalSessions = v.Tree.EphemeralCount(), int64(v.Table.Len())
 	})
 	return st
+}
+
+// countLearners sorts the servers that follow. Who is no member (any more)
+// counts among the followers too, as on Apache's server.
+func countLearners(l *admin.LeaderStats, members *proto.Membership, attached []int) {
+	l.Learners = len(attached)
+	for _, id := range attached {
+		m, member := members.Get(int64(id))
+		switch {
+		case member && m.Observer:
+			l.SyncedObservers++
+			continue
+		case !member:
+			l.SyncedNonVoting++
+		}
+		l.SyncedFollowers++
+	}
 }
 
 func sizes(v metrics.SummaryValue) admin.Sizes {
@@ -145,6 +185,8 @@ func (r *report) ResetStats() {
 	r.metrics.latency.Reset()
 	r.metrics.responses.Reset()
 	r.metrics.lastResponse.Store(-1)
+	r.metrics.proposals.Reset()
+	r.metrics.lastProposal.Store(-1)
 }
 
 // ResetConnectionStats implements admin.Server.
@@ -168,20 +210,26 @@ func (r *report) Conf() admin.Conf {
 		MinSessionTimeout: c.Session.MinTimeout, MaxSessionTimeout: c.Session.MaxTimeout,
 		ListenBacklog: -1, ServerID: 0,
 	}
-	if own, ok := ownMember(c); ok {
-		e := &c.Ensemble
-		peerType := 0
-		if own.Observer {
-			peerType = 1
-		}
-		text, _, _ := strings.Cut(membership(e), "version=")
-		conf.ServerID = own.ID
-		conf.Ensemble = &admin.EnsembleConf{
-			InitLimit: e.InitLimit, SyncLimit: e.SyncLimit, ElectionAlg: 3, PeerType: peerType,
-			ElectionPort: own.Addresses[0].ElectionPort, QuorumPort: own.Addresses[0].QuorumPort,
-			Membership: text,
-		}
+	if r.distributed {
+		conf.ServerID = int64(r.serverID)
+		conf.Ensemble = r.ensembleConf()
 	}
+	return conf
+}
+
+func (r *report) ensembleConf() *admin.EnsembleConf {
+	e := &r.config.Ensemble
+	conf := &admin.EnsembleConf{
+		InitLimit: e.InitLimit, SyncLimit: e.SyncLimit, ElectionAlg: 3, Membership: r.members.Load().String(),
+	}
+	own, ok := (*Server)(r).own()
+	if !ok { // a former member: it still is where its configuration says
+		own, _ = ownMember(r.config)
+	}
+	if own.Observer {
+		conf.PeerType = 1
+	}
+	conf.ElectionPort, conf.QuorumPort = own.Addresses[0].ElectionPort, own.Addresses[0].QuorumPort
 	return conf
 }
 

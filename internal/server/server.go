@@ -75,7 +75,11 @@ type Server struct {
 	distributed bool
 	gate        *gate
 	leaderID    atomic.Int64 // −1 when none is known
+	// members is the membership in force, as this server knows it.
+	members         atomic.Pointer[proto.Membership]
+	membershipMoved chan struct{} // capacity 1
 
+	leadingSince   atomic.Int64  // monotonic time when it began to, ns
 	leading        atomic.Bool   // this server leads and has applied all of the log
 	reigns         atomic.Uint64 // how often this server has begun to lead
 	leadingChanged chan struct{} // capacity 1
@@ -135,14 +139,15 @@ func Start(o Options) (*Server, error) {
 	if err := s.appear(); err != nil {
 		return nil, err
 	}
-	if s.node, err = consensus.Open(s.consensusConfig(), s.state, s.hook); err != nil {
+	if s.node, err = consensus.Open(s.consensusConfig(), machine{s.state, s}, s.hook); err != nil {
 		return nil, errors.Join(dataError(err), s.abandon())
 	}
 	close(s.opened)
 	s.running.Add(1)
 	go s.lead()
 	if s.distributed {
-		s.running.Add(2)
+		s.running.Add(3)
+		go s.followMembership()
 		go s.heard.report()
 		go s.heard.confirm()
 	}
@@ -207,12 +212,13 @@ func build(o Options) (*Server, error) {
 		costlyReads: make(chan struct{}, runtime.GOMAXPROCS(0)),
 		conns:       newRegistry(connectionsFor(openFilesMax())), tracker: session.NewTracker(c.Session.TickTime),
 		leaderClock:    &leaderClock{clock: o.Clock},
-		leadingChanged: make(chan struct{}, 1),
-		opened:         make(chan struct{}), ready: make(chan struct{}), stopped: make(chan struct{}),
+		leadingChanged: make(chan struct{}, 1), membershipMoved: make(chan struct{}, 1),
+		opened: make(chan struct{}), ready: make(chan struct{}), stopped: make(chan struct{}),
 	}
 	if own, ok := ownMember(c); ok {
 		s.distributed, s.serverID = true, int32(own.ID)
 	}
+	s.members.Store(configured(&c.Ensemble))
 	s.gate = &gate{server: s}
 	if s.distributed {
 		s.gate.patience = s.patience()
@@ -268,6 +274,8 @@ func (s *Server) stamp() (timeMillis int64, switches uint32) {
 		{s.config.Containers.ExtendedTypes, proto.SwitchExtendedTypes},
 		{s.config.Ensemble.ReconfigEnabled, proto.SwitchReconfig},
 		{!s.config.Security.DigestEnabled, proto.SwitchNoDigest},
+		{s.distributed, proto.SwitchEnsemble},
+		{s.config.Ensemble.StandaloneEnabled, proto.SwitchStandalone},
 	} {
 		if b.on {
 			switches |= b.bit
@@ -324,6 +332,7 @@ func (s *Server) lead() {
 			s.duties.stop() // another server may have led between
 		}
 		if s.leading.Load() {
+			s.leadingSince.Store(int64(s.clock.Monotonic()))
 			s.duties.start()
 			s.publishMembership()
 			s.gate.setLeading(true)

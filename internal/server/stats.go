@@ -75,6 +75,7 @@ type serverMetrics struct {
 	packetsSent     atomic.Int64 // likewise
 	authFailed      atomic.Int64
 	lastResponse    atomic.Int64 // size of the last reply or event; -1 when none
+	lastProposal    atomic.Int64 // size of the last command applied while this server leads an ensemble; -1 when none
 
 	latency            *metrics.Summary
 	readLatency        *metrics.AdvancedSummary
@@ -83,6 +84,7 @@ type serverMetrics struct {
 	responseBytes      *metrics.Counter
 	watchBytes         *metrics.Counter
 	responses          *metrics.Summary // sizes of replies and events
+	proposals          *metrics.Summary // sizes of commands applied while this server leads an ensemble
 	closed             *metrics.CounterSet
 	dropped            *metrics.Counter // by the client
 	closedNotServing   *metrics.Counter
@@ -106,6 +108,7 @@ func newServerMetrics(r *metrics.Registry) *serverMetrics {
 	m := &serverMetrics{
 		latency:            metrics.NewSummary(),
 		responses:          metrics.NewSummary(),
+		proposals:          metrics.NewSummary(),
 		readLatency:        r.AdvancedSummary("readlatency", "Milliseconds from receipt to reply of a read."),
 		updateLatency:      r.AdvancedSummary("updatelatency", "Milliseconds from receipt to reply of a write."),
 		bytesReceived:      r.Counter("bytes_received_count", "Bytes received from clients, length prefixes included."),
@@ -130,6 +133,7 @@ func newServerMetrics(r *metrics.Registry) *serverMetrics {
 		quotaExceeded:      r.CounterSet("quota_exceeded_error_per_namespace", "Writes that met a quota, by first path component."),
 	}
 	m.lastResponse.Store(-1)
+	m.lastProposal.Store(-1)
 	return m
 }
 

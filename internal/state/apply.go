@@ -31,7 +31,7 @@ func (m *Machine) Apply(index, term uint64, timeMillis int64, switches uint32, c
 		m.zxid = proto.MakeZxid(m.zxid.Epoch()+1, 0)
 	}
 	for i := range txns {
-		if m.applyOne(&txns[i], timeMillis) {
+		if m.applyOne(&txns[i], index, timeMillis) {
 			m.hook.ServeReads(txns[i].Origin)
 		}
 	}
@@ -42,7 +42,7 @@ func (m *Machine) Apply(index, term uint64, timeMillis int64, switches uint32, c
 
 // applyOne requires the lock. It returns true if reads wait behind the
 // command.
-func (m *Machine) applyOne(t *proto.Txn, timeMillis int64) bool {
+func (m *Machine) applyOne(t *proto.Txn, index uint64, timeMillis int64) bool {
 	switch t.Type {
 	case proto.OpCreateSession:
 		return m.createSession(t)
@@ -73,10 +73,9 @@ func (m *Machine) applyOne(t *proto.Txn, timeMillis int64) bool {
 		return m.closeSession(t, timeMillis)
 	case proto.OpReconfig:
 		if t.Origin == (proto.Origin{}) {
-			m.publish(t, timeMillis)
-			return false
+			return m.stepReconfig(t, timeMillis)
 		}
-		return m.hook.Applied(&t.TxnHeader, m.reconfig(t))
+		return m.askReconfig(t, index)
 	}
 	return m.applyTree(t, timeMillis)
 }
@@ -214,31 +213,6 @@ func (m *Machine) endSession(t *proto.Txn, s *session.Session, timeMillis int64)
 		m.hook.SessionClosed(s.ID, proto.Origin{})
 	}
 	return zxid
-}
-
-// publish puts the membership text of a command of the server's own into
-// /zookeeper/config.
-func (m *Machine) publish(t *proto.Txn, timeMillis int64) {
-	zxid := m.nextZxid()
-	_, m.changes = m.tree.SetConfig(m.txn(t, zxid, timeMillis), t.Body, m.changes[:0])
-	m.take(zxid)
-	m.fire(zxid)
-}
-
-// reconfig answers as a standalone server does: it has no ensemble to change.
-func (m *Machine) reconfig(t *proto.Txn) *Outcome {
-	d := proto.NewDecoder(t.Body)
-	d.ReconfigRequest()
-	o := &Outcome{Zxid: m.zxid, Result: tree.Result{Err: proto.ErrUnimplemented}}
-	switch {
-	case d.Err() != nil:
-		o.Result.Err = proto.ErrMarshalling
-		return o
-	case m.switches&proto.SwitchReconfig == 0:
-		o.Result.Err = proto.ErrReconfigDisabled
-	}
-	o.Zxid = m.take(m.nextZxid())
-	return o
 }
 
 // syncResult echoes the path, which is not looked at.

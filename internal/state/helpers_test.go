@@ -98,6 +98,9 @@ func (r *recorder) SessionClosed(id proto.SessionID, owner proto.Origin) {
 }
 
 func (r *recorder) EntryApplied(int64) { r.entries++ }
+
+func (r *recorder) MembershipChanged() {}
+
 func (r *recorder) Reset() {
 	r.resets++
 	if r.onReset != nil {

@@ -22,7 +22,11 @@ var (
 )
 
 // extensionVersion is the version of zooraft's block in a snapshot.
-const extensionVersion = 1
+const extensionVersion = 2
+
+// extensionPlain is the version of a block without a change of the membership
+// under way, which earlier builds read as well.
+const extensionPlain = 1
 
 // Freeze returns the state as it is now: persist writes it, on any goroutine
 // and while later commands are applied; release must be called when it is no
@@ -32,13 +36,13 @@ func (m *Machine) Freeze() (persist func(w io.Writer) error, release func()) {
 	defer m.mu.Unlock()
 	view := m.tree.Freeze()
 	rows := m.table.Freeze()
-	zxid, lastTerm, digest := m.zxid, m.lastTerm, m.tree.Digest()
+	zxid, lastTerm, digest, reconfig := m.zxid, m.lastTerm, m.tree.Digest(), m.reconfig
 	return func(w io.Writer) error {
 		slices.SortFunc(rows, func(a, b *session.Session) int { return cmp.Compare(a.ID, b.ID) })
 		c := snapshot.Content{
 			Nodes: func(yield snapshot.NodeFunc) error { return view.Nodes(yield) },
 			Zxid:  zxid, Digest: digest,
-			Extension: extension(zxid, lastTerm, rows),
+			Extension: extension(zxid, lastTerm, rows, reconfig),
 			Sessions:  make([]snapshot.Session, len(rows)),
 		}
 		for i := range rows {
@@ -49,20 +53,28 @@ func (m *Machine) Freeze() (persist func(w io.Writer) error, release func()) {
 }
 
 // extension encodes what Apache's format has no room for.
-func extension(zxid proto.Zxid, lastTerm uint64, rows []*session.Session) []byte {
-	b := proto.AppendInt(make([]byte, 0, 24+80*len(rows)), extensionVersion)
+func extension(zxid proto.Zxid, lastTerm uint64, rows []*session.Session, reconfig *Reconfig) []byte {
+	version := int32(extensionPlain)
+	if reconfig != nil {
+		version = extensionVersion
+	}
+	b := proto.AppendInt(make([]byte, 0, 24+80*len(rows)), version)
 	b = proto.AppendLong(proto.AppendLong(b, int64(zxid)), int64(lastTerm))
 	b = proto.AppendInt(b, int32(len(rows)))
 	for i := range rows {
 		b = rows[i].Append(b)
+	}
+	if reconfig != nil {
+		b = reconfig.append(b)
 	}
 	return b
 }
 
 // restored is a state read from a snapshot, beside the one in use.
 type restored struct {
-	builder *tree.Builder
-	table   *session.Table
+	builder  *tree.Builder
+	table    *session.Table
+	reconfig *Reconfig
 }
 
 // Session implements snapshot.Sink. The extension holds the rows in full.
@@ -85,12 +97,18 @@ func (m *Machine) Restore(in io.Reader) error {
 		return ErrNotOurs
 	}
 	d := proto.NewDecoder(trailer.Extension)
-	if v := d.Int(); v != extensionVersion {
+	v := d.Int()
+	if v != extensionVersion && v != extensionPlain {
 		return fmt.Errorf("state: restore: block version %d is unknown, newest known is %d", v, extensionVersion)
 	}
 	zxid, lastTerm := proto.Zxid(d.Long()), uint64(d.Long())
 	for range d.Count(48) {
 		r.table.Restore(session.Decode(d))
+	}
+	if v == extensionVersion {
+		if r.reconfig, err = decodeReconfig(d); err != nil {
+			return fmt.Errorf("state: restore: zooraft's block: %w", err)
+		}
 	}
 	if d.Err() != nil {
 		return fmt.Errorf("state: restore: zooraft's block: %w", d.Err())
@@ -104,7 +122,9 @@ func (m *Machine) Restore(in io.Reader) error {
 	}
 	m.mu.Lock()
 	m.zxid, m.lastTerm, m.tree, m.table, m.digests = zxid, lastTerm, t, r.table, nil
+	m.reconfig = r.reconfig
 	m.hook.Reset()
+	m.hook.MembershipChanged()
 	m.mu.Unlock()
 	return nil
 }

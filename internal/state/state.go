@@ -52,6 +52,9 @@ type Hook interface {
 	SessionMoved(s *session.Session, former proto.Origin)
 	// SessionClosed tells that a session and its ephemerals are gone.
 	SessionClosed(id proto.SessionID, owner proto.Origin)
+	// MembershipChanged tells that /zookeeper/config has changed, or that a
+	// change of the membership has begun, goes on or was given up.
+	MembershipChanged()
 	// EntryApplied is called once after each entry, without the lock, with the
 	// leader's time in the entry.
 	EntryApplied(timeMillis int64)
@@ -101,6 +104,8 @@ type Machine struct {
 	table    *session.Table
 	digests  []DigestAt // oldest first, at most digestsKept
 
+	reconfig *Reconfig // the change of the membership under way, or nil; replaced as a whole
+
 	// switches are those of the last entry; reads use skipACL from them.
 	switches uint32
 	// changes is scratch for one command; only the applying goroutine uses it.
@@ -118,13 +123,16 @@ type View struct {
 	Tree    *tree.Tree
 	Table   *session.Table
 	Digests []DigestAt
+	// Reconfig is the change of the membership under way or nil. It may be
+	// kept, and is not to be changed.
+	Reconfig *Reconfig
 }
 
 // View calls fn under the read lock. fn must not keep what it is given.
 func (m *Machine) View(fn func(v View)) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	fn(View{Zxid: m.zxid, Tree: m.tree, Table: m.table, Digests: m.digests})
+	fn(View{Zxid: m.zxid, Tree: m.tree, Table: m.table, Digests: m.digests, Reconfig: m.reconfig})
 }
 
 // Zxid returns the last processed zxid.

@@ -39,6 +39,7 @@ type Result struct {
 	Type proto.OpCode
 	Err  proto.ErrCode
 	Path string // of the node; for creates with its sequence number
+	Data []byte // of a reconfig: the new text of /zookeeper/config
 	Stat proto.Stat
 	// Sub holds the parts of a multi. The Err of a multi that failed in one
 	// of its ops is ErrOK, as in its reply header: see Failed.
@@ -195,6 +196,8 @@ func AppendResult(dst []byte, op proto.OpCode, r *Result) []byte {
 		return proto.AppendStat(proto.AppendString(dst, r.Path), &r.Stat)
 	case proto.OpSetData, proto.OpSetACL:
 		return proto.AppendStat(dst, &r.Stat)
+	case proto.OpReconfig:
+		return proto.AppendStat(proto.AppendBuffer(dst, r.Data), &r.Stat)
 	case proto.OpMulti:
 		for i := range r.Sub {
 			dst = appendSub(dst, &r.Sub[i])

@@ -126,6 +126,13 @@ func (t *Tree) CloseSession(txn Txn, changes []Change) []Change {
 	return changes
 }
 
+// MayWrite tells whether the asker may write to a node.
+func (t *Tree) MayWrite(txn Txn, path string) bool {
+	c := checker{t: t, txn: &txn}
+	n, ok := c.look(path)
+	return ok && c.allowed(n.acl, proto.PermWrite)
+}
+
 // ConfigText is the text in /zookeeper/config.
 func (t *Tree) ConfigText() []byte {
 	if i := t.find(proto.PathConfig); i != none {

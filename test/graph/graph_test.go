@@ -29,7 +29,7 @@ var rooms = map[string][]string{
 	"internal/proto":     {},
 	"internal/metrics":   {},
 	"internal/consensus": {},
-	"internal/config":    {},
+	"internal/config":    {"internal/proto"},
 	"internal/tree":      {"internal/proto"},
 	"internal/session":   {"internal/proto"},
 	"internal/watch":     {"internal/metrics", "internal/proto"},
