@@ -102,9 +102,8 @@ func storageKeys() []key {
 		looseKilobytes("snapSizeLimitInKb", "The same by growth of the log; 0 or less turns it off.",
 			func(c *Config) *int64 { return &c.Storage.SnapSizeLimit }),
 		preAllocKey(),
-		looseMillis("fsync.warningthresholdms", "", 64,
-			func(c *Config) *time.Duration { return &c.Storage.FsyncWarningThreshold }).
-			idle("Slow syncs are not logged in this version.", nil),
+		looseMillis("fsync.warningthresholdms", "An append to the log that takes longer, with its sync, is logged and counted.", 64,
+			func(c *Config) *time.Duration { return &c.Storage.FsyncWarningThreshold }),
 		compression.idle("Snapshots are not compressed in this version.", func(raw string) bool {
 			return strings.EqualFold(raw, "gz") || strings.EqualFold(raw, "snappy")
 		}),

@@ -47,8 +47,8 @@ func newLogMetrics(r *metrics.Registry) *logMetrics {
 	}
 }
 
-// observer hands the metrics to consensus.
-func (m *logMetrics) observer() consensus.Observer {
+// observer hands the metrics, and the warning of slow syncs, to consensus.
+func (m *logMetrics) observer(slow *slowSyncs) consensus.Observer {
 	return consensus.Observer{
 		Queued: m.queued.Inc,
 		Packed: func(commands, waiting int, waited time.Duration) {
@@ -59,6 +59,7 @@ func (m *logMetrics) observer() consensus.Observer {
 		Appended: func(took time.Duration) {
 			m.flushTime.Observe(took.Milliseconds())
 			m.fsyncTime.Observe(took.Milliseconds())
+			slow.appended(took)
 		},
 		Settled:       func(took time.Duration) { m.queueAndFlush.Observe(took.Milliseconds()) },
 		SnapshotTaken: func(took time.Duration) { m.snapshotTime.Observe(took.Milliseconds()) },

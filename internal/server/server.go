@@ -87,6 +87,7 @@ type Server struct {
 
 	metrics         *serverMetrics
 	logMetrics      *logMetrics
+	slowSyncs       *slowSyncs
 	registry        *metrics.Registry
 	closings        *closings
 	auth            *auth.Authenticator
@@ -227,6 +228,7 @@ func build(o Options) (*Server, error) {
 	s.outboxes.maxBytes = max(o.OutboxesMaxBytes, int64(s.outboxMaxBytes))
 	s.metrics = newServerMetrics(s.registry)
 	s.logMetrics = newLogMetrics(s.registry)
+	s.slowSyncs = newSlowSyncs(s.registry, s.logger, s.clock.Monotonic, c.Storage.FsyncWarningThreshold)
 	s.closings = newClosings(s.logger, s.clock.Monotonic, s.metrics.closed)
 	s.connectThrottle = newConnectThrottle(c.Throttle, s.clock.Monotonic, s.metrics.tokenDeficit.Observe)
 	s.requestThrottle = &requestThrottle{server: s}
@@ -256,7 +258,7 @@ func (s *Server) consensusConfig() consensus.Config {
 	}
 	c.Logger = s.logger
 	c.Stamp = s.stamp
-	c.Observe = s.logMetrics.observer()
+	c.Observe = s.logMetrics.observer(s.slowSyncs)
 	s.peers(&c)
 	s.embedding.adapt(&c)
 	return c
