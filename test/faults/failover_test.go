@@ -12,6 +12,7 @@ import (
 // The measuring of failovers measures one: the figures themselves are `make
 // failover`'s.
 func TestBenchFailoverMeasuresTheTimeWithoutWrites(t *testing.T) {
+	t.Parallel()
 	cmd := exec.Command(peer.ZooraftBinary(t, false), "bench", "failover",
 		"--kills", "2", "--connections", "3", "--rest", "500ms", "--json", "--dir", t.TempDir())
 	out, err := cmd.Output()

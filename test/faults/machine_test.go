@@ -51,6 +51,7 @@ func TestNoLaterWriteTakesEffectWithoutTheEarlierOne(t *testing.T) {
 // Clocks that are far apart, and steps of the leader's, expire no session and
 // no TTL node, and all servers say the same times of each node (cases 14, 38).
 func TestClocksThatAreOffExpireNothing(t *testing.T) {
+	t.Parallel()
 	e := launch(t, options{crooked: true,
 		config:  map[string]string{"extendedTypesEnabled": "true"},
 		defines: map[string]string{"znode.container.checkIntervalMs": "100"}})
@@ -102,6 +103,7 @@ func TestClocksThatAreOffExpireNothing(t *testing.T) {
 // its clients are told or sent away, and it comes back by itself when there is
 // space.
 func TestAFullDiskOfOneMemberStopsNobodyElse(t *testing.T) {
+	t.Parallel()
 	small := map[int]string{}
 	e := start(t, options{dataDir: func(id int) string {
 		small[id] = peer.SmallDisk(t)
@@ -180,6 +182,7 @@ func TestALeaderWhoseDiskHangsGivesWay(t *testing.T) {
 // knows what is on that disk. With another disk, or the same one if it was
 // only a cable, it comes back.
 func TestAServerWhoseDiskFailsOnASyncEndsAndComesBack(t *testing.T) {
+	t.Parallel()
 	w := newWorld(start(t, options{crooked: true, store: "wal"}), seedOf(t, 1))
 	w.prepare()
 	w.startWorkers()
@@ -194,6 +197,7 @@ func TestAServerWhoseDiskFailsOnASyncEndsAndComesBack(t *testing.T) {
 // A leader that hands over to a server that does not answer leads on, once the
 // library has given up; the others' clients write meanwhile or soon after.
 func TestALeaderWhoseSuccessorDoesNotAnswerLeadsOn(t *testing.T) {
+	t.Parallel()
 	e := start(t, options{crooked: true})
 	w := newWorld(e, 1)
 	w.prepare()

@@ -11,7 +11,7 @@ import (
 // Clients write down what they were told while servers are killed, stopped, cut
 // off, slowed and emptied, and their machines fail, in a random order.
 func TestPromisesHoldUnderRandomFaults(t *testing.T) {
-	for _, store := range []string{"wal", "bolt"} {
+	for store, usual := range map[string]time.Duration{"wal": 30 * time.Second, "bolt": 15 * time.Second} {
 		if only := os.Getenv("FAULTS_STORE"); only != "" && only != store {
 			continue
 		}
@@ -22,7 +22,7 @@ func TestPromisesHoldUnderRandomFaults(t *testing.T) {
 			w.prepare()
 			w.startWorkers()
 			r := &runner{world: w, rng: rand.New(rand.NewPCG(seed, 0))}
-			r.hurt(lengthOf(t, 30*time.Second), r.chosen(allFaults()))
+			r.hurt(lengthOf(t, usual), r.chosen(allFaults()))
 			w.finish()
 		})
 	}

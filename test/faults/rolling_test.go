@@ -17,6 +17,7 @@ import (
 // Servers are restarted one after the other while clients work; every promise
 // holds, and clients of the servers that are not restarted go on.
 func TestARollingRestartKeepsPromises(t *testing.T) {
+	t.Parallel()
 	w := newWorld(start(t, options{}), seedOf(t, 1))
 	w.prepare()
 	w.startWorkers()
@@ -32,6 +33,7 @@ func TestARollingRestartKeepsPromises(t *testing.T) {
 // All servers return with other addresses in their server lines: the ensemble
 // forms again from its data.
 func TestAnEnsembleWhoseServersHaveAllMovedFormsAgain(t *testing.T) {
+	t.Parallel()
 	e := start(t, options{})
 	w := newWorld(e, 1)
 	ctx := context.Background()
@@ -124,6 +126,7 @@ func TestServersKilledWhileTheyFormAnEnsembleFormOne(t *testing.T) {
 // What is not a member of the ensemble is refused at the peer port, with one
 // line each, and harms nothing.
 func TestStrangersOnThePeerPortAreRefused(t *testing.T) {
+	t.Parallel()
 	e := start(t, options{})
 	w := newWorld(e, 1)
 	leader := e.leader(e.ids...)
@@ -171,6 +174,7 @@ func framed(text string) string {
 // A second server with a number that is taken, and one with a number that is in
 // no configuration, say what is wrong and harm nothing.
 func TestServersWithAWrongNumberHarmNothing(t *testing.T) {
+	t.Parallel()
 	e := start(t, options{})
 	w := newWorld(e, 1)
 	lines := serverLines(t, e.servers[1].ConfigFile)
@@ -217,6 +221,7 @@ func serverLines(t *testing.T, config string) (lines []string) {
 // A member's log is torn at its end while it is down. It comes back with what
 // the others have, or refuses to start and comes back once its disk is emptied.
 func TestAMemberWhoseLogIsTornLosesNothing(t *testing.T) {
+	t.Parallel()
 	w := newWorld(start(t, options{}), seedOf(t, 1))
 	w.prepare()
 	w.startWorkers()
