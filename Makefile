@@ -29,6 +29,7 @@ soak:
 	end=$$(( $$(date +%s) + $$(echo $(SOAKTIME) | sed 's/h/*3600/; s/m/*60/; s/s//') )); \
 	while [ $$(date +%s) -lt $$end ]; do \
 	  $(GO) test -race -count=1 -shuffle=on $$($(GO) list ./... | grep -v /test/) ./test/cases/... || exit 1; \
+	  FAULTS_SNAPSHOT_MB=1024 $(GO) test -count=1 -v -timeout 1h -run Limits ./test/faults || exit 1; \
 	  FAULTS_SEED=$$(date +%s) FAULTS_SECONDS=$(FAULTSTIME) $(GO) test -count=1 -v -timeout 2h -run Random ./test/faults || exit 1; \
 	  FAULTS_SEED=$$(date +%s) FAULTS_SECONDS=$(FAULTSTIME) FAULTS_SERVERS=5 $(GO) test -count=1 -v -timeout 2h -run Random ./test/faults || exit 1; \
 	done

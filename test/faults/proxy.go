@@ -23,6 +23,8 @@ type link struct {
 	// every nth piece waits lossTime, as if a packet had been lost and sent
 	// again; 0 for none.
 	lossEvery int
+	// bytesPerSecond is how much all connections together carry; 0 for no limit.
+	bytesPerSecond int
 }
 
 // lossTime is what one lost packet costs: Linux's smallest retransmission time.
@@ -37,6 +39,7 @@ type fabric struct {
 	mu      sync.Mutex
 	changed chan struct{}        // guarded by mu; closed when links change
 	links   map[pair]link        // guarded by mu
+	busy    map[pair]time.Time   // guarded by mu; until when a limited direction is
 	conns   map[*pipe]struct{}   // guarded by mu
 	wg      sync.WaitGroup       // accept loops and pipes
 	ended   chan struct{}        // closed at the end of the test
@@ -63,7 +66,7 @@ func (p *pipe) close() {
 func newFabric(t testing.TB, targets map[int]string) *fabric {
 	t.Helper()
 	f := &fabric{
-		changed: make(chan struct{}), links: map[pair]link{}, conns: map[*pipe]struct{}{},
+		changed: make(chan struct{}), links: map[pair]link{}, busy: map[pair]time.Time{}, conns: map[*pipe]struct{}{},
 		ended: make(chan struct{}), targets: targets, fronts: map[int]net.Listener{},
 	}
 	for id := range targets {
@@ -218,19 +221,32 @@ func (f *fabric) pass(d pair) bool {
 	}
 }
 
+// wait is how long a piece of n bytes waits.
+func (f *fabric) wait(d pair, piece, n int) time.Duration {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	l := f.links[d]
+	wait := l.delay
+	if l.lossEvery > 0 && piece%l.lossEvery == 0 {
+		wait += lossTime
+	}
+	if l.bytesPerSecond > 0 {
+		now := time.Now()
+		if f.busy[d].Before(now) {
+			f.busy[d] = now
+		}
+		f.busy[d] = f.busy[d].Add(time.Second * time.Duration(n) / time.Duration(l.bytesPerSecond))
+		wait += f.busy[d].Sub(now)
+	}
+	return wait
+}
+
 func (f *fabric) copy(d pair, to io.Writer, from io.Reader) {
 	buf := make([]byte, 32<<10)
 	for piece := 1; ; piece++ {
 		n, err := from.Read(buf)
 		if n > 0 {
-			f.mu.Lock()
-			l := f.links[d]
-			f.mu.Unlock()
-			wait := l.delay
-			if l.lossEvery > 0 && piece%l.lossEvery == 0 {
-				wait += lossTime
-			}
-			if wait > 0 {
+			if wait := f.wait(d, piece, n); wait > 0 {
 				select {
 				case <-time.After(wait):
 				case <-f.ended:

@@ -43,6 +43,8 @@ type Options struct {
 	// Program is the folder of a program to build and start instead of zooraft
 	// ("./test/faults/crooked"), with the same arguments.
 	Program string
+	// Wrapper is a program with arguments that runs the server, by becoming it.
+	Wrapper []string
 	// Race takes a zooraft built with the race detector.
 	Race bool
 	// NoWait makes Start return before the server serves. WaitReady waits.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 
@@ -89,7 +90,7 @@ func StartZooraft(tb testing.TB, opts Options) *Server {
 		opts.Config = config
 	}
 	s := newServer(tb, "zooraft", opts)
-	args := []string{bin, "serve", s.ConfigFile}
+	args := append(slices.Clone(opts.Wrapper), bin, "serve", s.ConfigFile)
 	defines := map[string]string{"zookeeper.admin.enableServer": "false"}
 	if opts.Jaas != "" {
 		defines["java.security.auth.login.config"] = s.writeFile("jaas.conf", opts.Jaas)

@@ -1,0 +1,246 @@
+package faults
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/zooraft/zooraft/internal/client"
+	"github.com/zooraft/zooraft/internal/proto"
+)
+
+// What the Raft library is known to be bad at. FAULTS_SNAPSHOT_MB makes the
+// snapshot larger: 1024 in `make soak`.
+func TestLimitsOfTheRaftLibraryAreMet(t *testing.T) {
+	t.Parallel()
+	w := newWorld(start(t, options{store: "wal", config: map[string]string{"preAllocSize": "1024"}}), 1)
+	w.prepare()
+	for _, limit := range []struct {
+		name string
+		run  func(*testing.T, *world)
+	}{
+		{"frames of a MiB over slow links cost no leadership", largeFrames},
+		{"a follower that was away catches up under full load, and the log is trimmed on all servers", slowFollower},
+		{"a large snapshot is taken and streamed without an election and without doubling memory", largeSnapshot},
+	} {
+		t.Run(limit.name, func(t *testing.T) {
+			outer := w.e.t
+			w.e.t = t
+			defer func() { w.e.t = outer }()
+			w.e.awaitAll()
+			limit.run(t, w)
+		})
+	}
+	w.finish()
+}
+
+// elections counts how often any server stood for election.
+func (e *ensemble) elections() (n int) {
+	for _, id := range e.ids {
+		n += strings.Count(e.servers[id].Log(), "starting election") + strings.Count(e.servers[id].Log(), "campaigns at once")
+	}
+	return n
+}
+
+func largeFrames(t *testing.T, w *world) {
+	leader, before := w.e.leader(w.e.ids...), w.e.elections()
+	narrow := map[pair]link{}
+	for _, a := range w.e.ids {
+		for _, b := range w.e.ids {
+			narrow[pair{a, b}] = link{bytesPerSecond: 4 << 20}
+		}
+	}
+	w.e.net.set(narrow)
+	defer w.e.net.heal()
+	for _, id := range w.e.ids {
+		c := w.mustDial(id)
+		body := setBody("/w/0", bytes.Repeat([]byte("x"), 1048575-100), -1) // Apache's limit of a frame, nearly
+		var calls []*client.Call
+		for range 4 {
+			calls = append(calls, c.Do(proto.OpSetData, body))
+		}
+		for _, call := range calls {
+			must(call.Wait(context.Background()))(t)
+		}
+		c.Drop()
+	}
+	if now := w.e.leader(w.e.ids...); now != leader || w.e.elections() != before {
+		t.Errorf("server %d leads, server %d did before; %d elections", now, leader, w.e.elections()-before)
+	}
+}
+
+// loadBytes is the data of each write of the load.
+const loadBytes = 1024
+
+// useLoad is a worker: as many sets as there is room for.
+func useLoad(s *session) {
+	body := setBody(fmt.Sprintf("/w/%d", s.number%2), bytes.Repeat([]byte("x"), loadBytes), -1)
+	for !s.world.stopped() {
+		c := s.connected()
+		if c == nil {
+			return
+		}
+		done := make(chan *client.Call, 64)
+		for range cap(done) {
+			c.Go(&client.Call{Op: proto.OpSetData, Body: body, Done: done})
+		}
+		for c.Err() == nil && !s.world.stopped() {
+			call := <-done
+			if call.Err == nil {
+				s.world.count("writes of the load")
+			}
+			c.Go(&client.Call{Op: proto.OpSetData, Body: body, Done: done})
+		}
+		s.drop()
+	}
+}
+
+func slowFollower(t *testing.T, w *world) {
+	leader := w.e.leader(w.e.ids...)
+	away := w.e.others(leader)[0]
+	load := newWorld(w.e, 2)
+	for number := range 4 {
+		load.worker(number, useLoad)
+	}
+	w.e.signal(away, syscall.SIGSTOP)
+	const written = 20_000 // ten times what makes a snapshot due
+	load.e.eventually("much is written without the follower", func() bool { return load.counted("writes of the load") > written })
+	w.e.net.set(map[pair]link{{leader, away}: {bytesPerSecond: 20 << 20}})
+	w.e.signal(away, syscall.SIGCONT)
+	w.e.eventually("it has caught up while the load goes on", func() bool {
+		at := field(w.e.srvr(leader), "Zxid")
+		if at == "" {
+			return false
+		}
+		c, err := dial(w.e.address(away), 0, nil, zxidOf(t, at))
+		if err != nil {
+			return false
+		}
+		defer c.Drop()
+		return true
+	})
+	w.e.eventually("more is written", func() bool { return load.counted("writes of the load") > 2*written })
+	close(load.stop)
+	load.work.Wait()
+	w.e.net.heal()
+	total := int64(load.counted("writes of the load")) * loadBytes
+	for _, id := range w.e.ids {
+		w.e.eventually(fmt.Sprintf("server %d has trimmed its log", id), func() bool {
+			return diskBytes(t, w.e.servers[id].DataDir, "log-wal") < total*2/3
+		})
+		t.Logf("server %d: %d MiB were written, its log takes %d MiB", id, total>>20, diskBytes(t, w.e.servers[id].DataDir, "log-wal")>>20)
+	}
+}
+
+// zxidOf reads srvr's "0x1000000a".
+func zxidOf(t testing.TB, text string) (z proto.Zxid) {
+	t.Helper()
+	if _, err := fmt.Sscanf(text, "0x%x", &z); err != nil {
+		t.Fatalf("the zxid %q: %v", text, err)
+	}
+	return z
+}
+
+// diskBytes is what the files in one of a server's folders take.
+func diskBytes(t testing.TB, dataDir, folder string) (n int64) {
+	t.Helper()
+	err := filepath.WalkDir(filepath.Join(dataDir, "zooraft", folder), func(_ string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return nil // it has just been removed
+		}
+		n += info.Sys().(*syscall.Stat_t).Blocks * 512
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func largeSnapshot(t *testing.T, w *world) {
+	size := int(number(t, "FAULTS_SNAPSHOT_MB", 96))
+	leader := w.e.leader(w.e.ids...)
+	c := w.mustDial(leader)
+	create(t, c, "/w/large", proto.CreatePersistent)
+	data := bytes.Repeat([]byte("x"), 1<<20-1000)
+	for n := range size {
+		must(c.Create(context.Background(), fmt.Sprintf("/w/large/%d", n), data, proto.CreatePersistent))(t)
+	}
+	small := func() { // what makes a snapshot due
+		var calls []*client.Call
+		for range 2000 {
+			calls = append(calls, c.Do(proto.OpSetData, setBody("/w/1", nil, -1)))
+		}
+		for _, call := range calls {
+			must(call.Wait(context.Background()))(t)
+		}
+	}
+	taken := func(id int) int { return strings.Count(w.e.servers[id].Log(), "snapshot taken") }
+	small()
+	elections := w.e.elections()
+	steady := residentKiB(t, w.e.servers[leader].PID(), "VmRSS")
+	forgetPeak(t, w.e.servers[leader].PID())
+	before := map[int]int{}
+	for _, id := range w.e.ids {
+		before[id] = taken(id)
+	}
+	small()
+	for _, id := range w.e.ids {
+		w.e.eventually(fmt.Sprintf("server %d takes a snapshot", id), func() bool { return taken(id) > before[id] })
+	}
+	follower := w.e.others(leader)[0]
+	w.e.kill(follower)
+	w.e.wipe(follower)
+	w.e.restart(follower)
+	w.e.eventually("the server that lost its disk has the snapshot", func() bool { return w.e.takesClients(follower) })
+	peak := residentKiB(t, w.e.servers[leader].PID(), "VmHWM")
+	t.Logf("%d MiB of data: the leader held %d MiB before, %d MiB at most", size, steady>>10, peak>>10)
+	if limit := steady + steady/2 + 32<<10; peak > limit {
+		t.Errorf("the leader held %d MiB, at most %d MiB were expected", peak>>10, limit>>10)
+	}
+	if now := w.e.leader(w.e.ids...); now != leader || w.e.elections() != elections {
+		t.Errorf("server %d leads, server %d did before; %d elections", now, leader, w.e.elections()-elections)
+	}
+	// The checks at the end read all nodes.
+	for n := range size {
+		if err := c.Delete(context.Background(), fmt.Sprintf("/w/large/%d", n), -1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.Drop()
+}
+
+// residentKiB is a process's memory: VmRSS for now, VmHWM for its peak.
+func residentKiB(t testing.TB, pid int, name string) (n int) {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range strings.Split(string(text), "\n") {
+		if value, ok := strings.CutPrefix(line, name+":"); ok {
+			if _, err := fmt.Sscanf(value, "%d kB", &n); err != nil {
+				t.Fatalf("%q: %v", line, err)
+			}
+		}
+	}
+	return n
+}
+
+// forgetPeak makes VmHWM begin anew.
+func forgetPeak(t testing.TB, pid int) {
+	t.Helper()
+	if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0); err != nil {
+		t.Fatal(err)
+	}
+}
