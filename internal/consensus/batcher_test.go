@@ -52,16 +52,17 @@ func newBenchedBatcher(t *testing.T, change func(*Config)) *benchedBatcher {
 	go func() { defer b.done.Done(); b.reap() }()
 	t.Cleanup(func() {
 		close(b.stop)
+		ended := make(chan struct{})
+		go func() { b.done.Wait(); close(ended) }()
 		for {
 			select {
 			case f := <-b.futures:
 				f.result <- raft.ErrRaftShutdown
 				continue
-			default:
+			case <-ended:
 			}
 			break
 		}
-		b.done.Wait()
 	})
 	return b
 }

@@ -51,6 +51,10 @@ type Config struct {
 	// Peers is the configured membership, this server included. Empty means a
 	// server alone; then the fields below are not used.
 	Peers []Peer
+	// MembershipIsSet says that Peers is only where to find the others, and that
+	// SetMembership tells what is wanted: before its first call a leader leaves
+	// Raft's configuration as it is. Default false: Peers is what is wanted.
+	MembershipIsSet bool
 	// PeerListen is host:port of the peer port, as net.Listen takes it.
 	PeerListen string
 	// PeerListener is the open peer port instead of PeerListen, for servers in

@@ -83,18 +83,18 @@ func (n *Node) found() {
 
 // tryFound asks the configured servers once. Reason says what is waited for.
 func (n *Node) tryFound(id identity) (reason string, err error) {
-	peers := n.wanted.list()
-	answers := n.probeAll(probeTimeout)
+	peers := newWanted(n.cfg.Peers).list() // what SetMembership says is for members
+	answers := n.probeAll(peers, probeTimeout)
 	for _, w := range answers {
 		if w.Formed && isFounder(w.Founders, id.raftID()) {
 			return "", n.adopt(w.Founders)
 		}
 	}
 	founders, reason := foundersOf(peers, id, answers)
-	switch me, _ := n.wanted.find(id.ServerID); {
+	switch {
 	case reason != "":
 		return reason, nil
-	case !me.Voter:
+	case !slices.ContainsFunc(peers, func(p Peer) bool { return p.ID == id.ServerID && p.Voter }):
 		return "the leader to add this observer", nil
 	case decider(peers) != id.ServerID:
 		return fmt.Sprintf("server %d to form the ensemble", decider(peers)), nil
@@ -168,12 +168,12 @@ func isFounder(founders []member, id string) bool {
 // probeTimeout bounds one question to one server.
 const probeTimeout = helloTimeout / 4
 
-// probeAll asks all other wanted servers at once who they are.
-func (n *Node) probeAll(timeout time.Duration) map[int]welcome {
+// probeAll asks all others of these servers at once who they are.
+func (n *Node) probeAll(peers []Peer, timeout time.Duration) map[int]welcome {
 	var mu sync.Mutex
 	answers := map[int]welcome{}
 	var wg sync.WaitGroup
-	for _, p := range n.wanted.list() {
+	for _, p := range peers {
 		if p.ID == n.cfg.ServerID {
 			continue
 		}

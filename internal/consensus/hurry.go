@@ -81,7 +81,7 @@ func (n *Node) turnAfter(leader raft.ServerID) (turn int, voter bool) {
 
 // someoneFollows asks the other servers whether a leader is alive for them.
 func (n *Node) someoneFollows() bool {
-	for _, w := range n.probeAll(askTimeout) {
+	for _, w := range n.probeAll(n.everybody(), askTimeout) {
 		if w.Leader != "" {
 			return true
 		}

@@ -128,6 +128,23 @@ func (n *Node) knows(id int) bool {
 	return false
 }
 
+// everybody is all servers that are wanted or in Raft's configuration.
+func (n *Node) everybody() []Peer {
+	all := slices.Clone(n.wanted.list())
+	for _, s := range n.raftServers() {
+		number, _ := splitRaftID(string(s.ID))
+		if _, ok := n.wanted.find(number); !ok {
+			all = append(all, Peer{ID: number, Address: string(s.Address), Voter: s.Suffrage == raft.Voter})
+		}
+	}
+	return all
+}
+
+// isMember tells whether a Raft id is in Raft's configuration.
+func (n *Node) isMember(id string) bool {
+	return slices.ContainsFunc(n.raftServers(), func(s raft.Server) bool { return string(s.ID) == id })
+}
+
 // raftServers is Raft's latest configuration, empty before Raft runs.
 func (n *Node) raftServers() []raft.Server {
 	select {

@@ -1,14 +1,34 @@
 package consensus
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/hashicorp/raft"
 )
 
-// memberPause is the pause between two looks at the membership.
-const memberPause = 200 * time.Millisecond
+/*
+Membership. What the ensemble is to consist of is one list, the wanted one:
+Config.Peers, until SetMembership replaces it. The leader moves Raft's
+configuration there by one server at a time, and each look starts from what is
+there, so that a new leader goes on where the former one stopped:
+
+  - first servers are added, as observers, and made voters once they have caught
+    up;
+  - then others are demoted or removed, never so that the voters which can be
+    reached would be no majority of those that are left;
+  - a leader that is itself to go hands over when all else is done, and the
+    next one removes it.
+*/
+
+// memberPause is the pause between two looks at the membership, and
+// memberHaste that while it changes.
+const (
+	memberPause = 200 * time.Millisecond
+	memberHaste = 50 * time.Millisecond
+)
 
 // promoteLag is how far, in entries, a server may be behind the commit index
 // when it is made a voter.
@@ -17,79 +37,156 @@ const promoteLag = 1000
 // changeTimeout bounds one change of Raft's configuration.
 const changeTimeout = 10 * time.Second
 
-// manageMembers is a goroutine: a leader moves Raft's configuration to its own
-// configured membership, one change at a time. Each look starts from what is
-// there, so that a new leader goes on where the former one stopped.
+// Membership is what the ensemble consists of, and what it is to consist of.
+type Membership struct {
+	Wanted []Peer
+	// Current is Raft's configuration as this server knows it. A server's
+	// address is the one that Raft has for it.
+	Current []Peer
+	// Settled says that Current is committed and is what is wanted.
+	Settled bool
+	// WaitsFor says what keeps a leader from the next change, empty if nothing.
+	WaitsFor string
+}
+
+// SetMembership replaces the wanted membership. It does not block, so that it
+// may be called while an entry is applied. This server may be missing in it.
+func (n *Node) SetMembership(peers []Peer) error {
+	if n.cfg.alone() {
+		return fmt.Errorf("%w: a server alone has no membership", ErrInvalidConfig)
+	}
+	if err := checkMembership(peers); err != nil {
+		return err
+	}
+	n.wanted.set(peers)
+	n.wantedSet.Store(true)
+	select {
+	case n.wantedMoved <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+// checkMembership refuses a list that no ensemble can have.
+func checkMembership(peers []Peer) error {
+	seen := map[int]bool{}
+	for _, p := range peers {
+		if p.ID < 0 || p.ID > 255 || seen[p.ID] || p.Address == "" {
+			return fmt.Errorf("%w: a membership with server %d at %q", ErrInvalidConfig, p.ID, p.Address)
+		}
+		seen[p.ID] = true
+	}
+	if decider(peers) < 0 {
+		return fmt.Errorf("%w: a membership without participant", ErrInvalidConfig)
+	}
+	return nil
+}
+
+// Membership tells how far the change of membership is. It does not block.
+func (n *Node) Membership() Membership {
+	m := Membership{Wanted: n.wanted.list()}
+	if n.cfg.alone() {
+		m.Settled = true
+		return m
+	}
+	if n.raftState() == raft.Shutdown {
+		return m
+	}
+	servers, committed := n.configuration()
+	for _, s := range servers {
+		number, _ := splitRaftID(string(s.ID))
+		m.Current = append(m.Current, Peer{ID: number, Address: string(s.Address), Voter: s.Suffrage == raft.Voter})
+	}
+	slices.SortFunc(m.Current, func(a, b Peer) int { return a.ID - b.ID })
+	m.Settled = committed && slices.EqualFunc(m.Wanted, m.Current, func(w, c Peer) bool {
+		return w.ID == c.ID && w.Voter == c.Voter && (w.Address == c.Address || w.ID == n.cfg.ServerID && isWildcard(w.Address))
+	})
+	n.mu.Lock()
+	m.WaitsFor = n.memberWait
+	n.mu.Unlock()
+	return m
+}
+
+// AwaitMembership returns nil once Raft's configuration is the wanted one, as
+// committed under this leader, and ErrNotLeader when it does not lead.
+func (n *Node) AwaitMembership(ctx context.Context) error {
+	for {
+		if !n.leading.Load() {
+			return ErrNotLeader
+		}
+		if n.Membership().Settled {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-n.stop:
+			return ErrStopped
+		case <-time.After(memberHaste / 2):
+		}
+	}
+}
+
+// configuration is Raft's newest configuration, and whether it is committed.
+func (n *Node) configuration() ([]raft.Server, bool) {
+	select {
+	case <-n.raftSet:
+	default:
+		return nil, false
+	}
+	f := n.raft.GetConfiguration()
+	return f.Configuration().Servers, f.Index() <= n.raft.CommitIndex()
+}
+
+// manageMembers is a goroutine.
 func (n *Node) manageMembers() {
 	defer n.workers.Done()
-	for n.disk.wait(memberPause) {
-		if !n.leading.Load() {
+	var ledSince time.Time
+	failed := ""
+	pause := memberPause
+	for {
+		select {
+		case <-n.stop:
+			return
+		case <-n.wantedMoved:
+		case <-time.After(pause):
+		}
+		pause = memberPause
+		if !n.leading.Load() || n.cfg.MembershipIsSet && !n.wantedSet.Load() {
+			ledSince = time.Time{}
+			n.setMemberWait("")
+			n.lookForOthers()
 			continue
 		}
-		change, apply := n.nextChange()
-		if apply == nil {
+		if ledSince.IsZero() {
+			ledSince = time.Now()
+		}
+		p := n.planMembers(time.Since(ledSince) > n.cfg.StreamTimeout)
+		n.setMemberWait(p.waits)
+		if p.apply == nil {
 			continue
 		}
-		n.logger.Info("the leader changes the membership", "change", change)
-		if err := apply().Error(); err != nil {
-			n.logger.Warn("a change of the membership failed and is tried again", "change", change, "error", err)
-		} else {
-			n.logger.Info("the membership has changed", "change", change)
+		pause = memberHaste
+		if failed != p.change {
+			n.logger.Info("the leader changes the membership", "change", p.change)
+		}
+		switch err := p.apply(); {
+		case err == nil:
+			failed = ""
+			n.logger.Info("the membership has changed", "change", p.change)
+		case failed != p.change:
+			failed = p.change
+			n.logger.Warn("a change of the membership failed and is tried again", "change", p.change, "error", err)
+		default:
+			pause = memberPause
 		}
 	}
 }
 
-// nextChange is the first difference between what is and what is wanted; nil
-// if there is none that can be made now.
-func (n *Node) nextChange() (string, func() raft.IndexFuture) {
-	current := map[int]raft.Server{}
-	for _, s := range n.raftServers() {
-		number, _ := splitRaftID(string(s.ID))
-		if _, wanted := n.wanted.find(number); !wanted && number != n.cfg.ServerID {
-			return fmt.Sprintf("remove server %s", s.ID), func() raft.IndexFuture { return n.raft.RemoveServer(s.ID, 0, changeTimeout) }
-		}
-		current[number] = s
-	}
-	for _, p := range n.wanted.list() {
-		s, there := current[p.ID]
-		if change, apply := n.changeOf(p, s, there); apply != nil {
-			return change, apply
-		}
-	}
-	return "", nil
-}
-
-// changeOf is the change that one wanted server needs.
-func (n *Node) changeOf(p Peer, s raft.Server, there bool) (string, func() raft.IndexFuture) {
-	address := raft.ServerAddress(p.Address)
-	applied, streaming := n.followers.appliedBy(string(s.ID))
-	if p.ID != n.cfg.ServerID && !streaming {
-		// Not heard from: it may be new, or another server after its disk was
-		// wiped.
-		w, ok := n.probe(p, probeTimeout)
-		switch {
-		case !ok:
-			return "", nil
-		case !there:
-			id := raft.ServerID(w.ID)
-			return fmt.Sprintf("add server %s at %s", id, address), func() raft.IndexFuture { return n.raft.AddNonvoter(id, address, 0, changeTimeout) }
-		case w.ID != string(s.ID):
-			return fmt.Sprintf("remove server %s, which is %s now", s.ID, w.ID), func() raft.IndexFuture { return n.raft.RemoveServer(s.ID, 0, changeTimeout) }
-		}
-		return "", nil
-	}
-	voter := s.Suffrage == raft.Voter
-	switch {
-	case voter && !p.Voter:
-		return fmt.Sprintf("make server %s an observer", s.ID), func() raft.IndexFuture { return n.raft.DemoteVoter(s.ID, 0, changeTimeout) }
-	case !voter && p.Voter && (p.ID == n.cfg.ServerID || applied+promoteLag >= n.raft.CommitIndex()):
-		return fmt.Sprintf("make server %s a voter", s.ID), func() raft.IndexFuture { return n.raft.AddVoter(s.ID, address, 0, changeTimeout) }
-	case s.Address != address && voter:
-		return fmt.Sprintf("server %s is at %s", s.ID, address), func() raft.IndexFuture { return n.raft.AddVoter(s.ID, address, 0, changeTimeout) }
-	case s.Address != address:
-		return fmt.Sprintf("server %s is at %s", s.ID, address), func() raft.IndexFuture { return n.raft.AddNonvoter(s.ID, address, 0, changeTimeout) }
-	}
-	return "", nil
+func (n *Node) setMemberWait(text string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.memberWait = text
 }
 
 // TransferLeadership hands leadership to another voter. It is refused while
@@ -106,41 +203,4 @@ func (n *Node) TransferLeadershipTo(id int) error {
 		}
 	}
 	return fmt.Errorf("%w: server %d is not a member", ErrInvalidConfig, id)
-}
-
-// watchLeader is a goroutine: it tells the server who leads.
-func (n *Node) watchLeader() {
-	defer n.workers.Done()
-	seen := make(chan raft.Observation, 16)
-	o := raft.NewObserver(seen, true, func(o *raft.Observation) bool {
-		_, ok := o.Data.(raft.LeaderObservation)
-		return ok
-	})
-	n.raft.RegisterObserver(o)
-	defer n.raft.DeregisterObserver(o)
-	tick := time.NewTicker(n.cfg.ElectionTimeout)
-	defer tick.Stop()
-	last := -2
-	for {
-		select {
-		case <-n.stop:
-			return
-		case <-seen:
-		case <-tick.C:
-		}
-		_, id := n.raft.LeaderWithID()
-		now := -1
-		if id != "" {
-			now, _ = splitRaftID(string(id))
-		}
-		if now == last {
-			continue
-		}
-		last = now
-		select {
-		case n.leaderMoved <- struct{}{}:
-		default:
-		}
-		n.events.LeaderChanged(now)
-	}
 }

@@ -50,6 +50,9 @@ type Node struct {
 	leaderMoved chan struct{} // capacity 1: another server may lead
 	probed      chan struct{} // capacity 1: another server has asked this one who it is
 	wanted      *wanted       // the membership that the ensemble is to have
+	wantedSet   atomic.Bool   // SetMembership has been called
+	wantedMoved chan struct{} // capacity 1: the wanted membership has changed
+	asked       time.Time     // when the others were asked for a leader; manageMembers' own
 	forming     sync.Mutex    // held while an empty server becomes a member; taken before all others
 
 	hurrying atomic.Bool // a goroutine shortens Raft's patience
@@ -60,10 +63,13 @@ type Node struct {
 	closeErr  error
 
 	mu        sync.Mutex
-	reason    error       // guarded by mu; why the node stopped by itself
-	fullSince time.Time   // guarded by mu; zero while there is space
-	waiting   string      // guarded by mu; what an unformed server waits for
-	patience  *time.Timer // guarded by mu; runs while the disk is full
+	reason    error     // guarded by mu; why the node stopped by itself
+	fullSince time.Time // guarded by mu; zero while there is space
+	waiting   string    // guarded by mu; what an unformed server waits for
+	removed   bool      // guarded by mu; the others say that this server is no member
+	// memberWait is what keeps a leader from the next change of the membership.
+	memberWait string      // guarded by mu
+	patience   *time.Timer // guarded by mu; runs while the disk is full
 }
 
 // Propose queues a command for the log. It never blocks. The node keeps the

@@ -72,7 +72,7 @@ func newNode(cfg Config, sm StateMachine, events Events) *Node {
 	n := &Node{
 		cfg: cfg, events: events, logger: cfg.Logger.With("room", "consensus"),
 		opened: make(chan struct{}), raftSet: make(chan struct{}), notes: newCommitNotes(), leaderMoved: make(chan struct{}, 1),
-		probed: make(chan struct{}, 1), wanted: newWanted(cfg.Peers),
+		probed: make(chan struct{}, 1), wantedMoved: make(chan struct{}, 1), wanted: newWanted(cfg.Peers),
 		stop:   make(chan struct{}),
 		failed: make(chan struct{}),
 		down:   make(chan struct{}),

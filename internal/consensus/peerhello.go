@@ -57,6 +57,8 @@ type welcome struct {
 	Wanted string `json:"wanted"`
 	// Leader is the leader that who answers has a stream to, or is itself.
 	Leader string `json:"leader,omitempty"`
+	// Member tells that who asks is in the configuration that who answers has.
+	Member bool `json:"member,omitempty"`
 	// Formed tells that who answers belongs to an ensemble; Founders are then
 	// the members that the ensemble was formed of.
 	Formed   bool     `json:"formed"`
@@ -128,9 +130,13 @@ func (n *Node) greet(kind, to, address string, timeout time.Duration) (net.Conn,
 func (n *Node) answer(h hello) welcome {
 	id := n.stable.identity()
 	peers := n.wanted.list()
+	if !id.Formed {
+		peers = newWanted(n.cfg.Peers).list() // what founding goes by
+	}
 	w := welcome{
 		ClusterID: id.ClusterID, ID: id.raftID(), Peers: peers, Wanted: rolesHash(peers),
 		Formed: id.Formed, Founders: id.Founders, Leader: n.attached(),
+		Member: n.isMember(h.From),
 	}
 	number, _ := splitRaftID(h.To)
 	from, _ := splitRaftID(h.From)
@@ -155,7 +161,10 @@ func (n *Node) answer(h hello) welcome {
 		w.Refused = fmt.Sprintf("unknown kind %q", h.Kind)
 	case !id.Formed && h.ClusterID == "":
 		w.Refused = "this server belongs to no ensemble yet"
-	case id.Formed && !n.knows(from): // an empty server has only its own file's word for it
+	case h.Kind == kindStream && !n.knows(from):
+		// Not of Raft's own connections: a member that was down while all others
+		// were replaced knows none of those that call it, and Raft grants no vote
+		// to a server outside its configuration.
 		w.Refused = fmt.Sprintf("server %d is in no configuration of this server", from)
 	}
 	return w

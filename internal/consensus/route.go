@@ -2,6 +2,7 @@ package consensus
 
 import (
 	"net"
+	"strings"
 	"sync"
 	"time"
 
@@ -65,6 +66,10 @@ func (n *Node) otherLeader() (raft.Server, bool) {
 	if id == "" || string(id) == n.stable.identity().raftID() {
 		return raft.Server{}, false
 	}
+	// The library sends the leader's address as addressBook gives it.
+	if _, where, ok := strings.Cut(string(addr), "@"); ok {
+		addr = raft.ServerAddress(where)
+	}
 	return raft.Server{ID: id, Address: addr}, true
 }
 
@@ -99,6 +104,7 @@ func (n *Node) greetLeader(leader raft.Server) net.Conn {
 		select {
 		case r := <-done:
 			if r.err != nil {
+				n.logger.Debug("the leader does not take this server's stream", "leader", leader.ID, "error", r.err)
 				n.leaderGone(leader.ID, r.err, r.who.ID)
 			}
 			return r.conn
@@ -312,7 +318,8 @@ func (n *Node) AttachedServers() []int {
 }
 
 // keepStreams is a goroutine: it keeps the deadline of the leader's streams
-// away, and breaks them when this server no longer leads.
+// away, and breaks them when this server no longer leads, or the other one is no
+// member any more.
 func (n *Node) keepStreams() {
 	defer n.workers.Done()
 	tick := time.NewTicker(n.cfg.StreamTimeout / 10)
@@ -328,6 +335,10 @@ func (n *Node) keepStreams() {
 			continue
 		}
 		for _, s := range n.followers.streams() {
+			if !n.knows(s.peer) { // it was removed; when it comes again it is told
+				s.close()
+				continue
+			}
 			_ = s.send(framePing)
 		}
 	}

@@ -62,7 +62,7 @@ func (n *Node) Status() Status {
 	s.Queued = len(n.batcher.queue)
 	n.batcher.mu.Unlock()
 	n.mu.Lock()
-	reason, waiting := n.reason, n.waiting
+	reason, waiting, removed := n.reason, n.waiting, n.removed
 	s.FullSince = n.fullSince
 	n.mu.Unlock()
 	// A node that failed is stopped from then on, though its goroutines may
@@ -88,6 +88,8 @@ func (n *Node) Status() Status {
 		s.NotReady = "the disk of the log does not answer"
 	case waiting != "":
 		s.NotReady = "this server belongs to no ensemble yet and waits for " + waiting
+	case removed:
+		s.NotReady = "this server is no member of the ensemble any more"
 	case s.LeaderID < 0:
 		s.NotReady = "no leader is known"
 	case s.Role == "leader" && !s.Leading:

@@ -1,0 +1,213 @@
+package consensus
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// plan is the next change of the membership, if any can be made, and what is
+// waited for.
+type plan struct {
+	change string
+	apply  func() error // nil if no change can be made now
+	waits  string
+}
+
+// doRaft makes a change of Raft's configuration.
+func doRaft(change string, apply func() raft.IndexFuture) plan {
+	return plan{change: change, apply: func() error { return apply().Error() }}
+}
+
+// planMembers compares what is with what is wanted. judge says that this leader
+// has led for long enough to take a server without a stream for dead.
+func (n *Node) planMembers(judge bool) plan {
+	servers, committed := n.configuration()
+	if !committed {
+		return plan{waits: "the last change to be committed"}
+	}
+	current := map[int]raft.Server{}
+	for _, s := range servers {
+		number, _ := splitRaftID(string(s.ID))
+		current[number] = s
+	}
+	waits, growing := "", false
+	for _, p := range n.wanted.list() {
+		s, there := current[p.ID]
+		grow := n.growBy(p, s, there)
+		if grow.apply != nil {
+			return grow
+		}
+		growing = growing || p.Voter && grow.waits != ""
+		if waits == "" {
+			waits = grow.waits
+		}
+	}
+	for _, s := range servers {
+		number, _ := splitRaftID(string(s.ID))
+		if number == n.cfg.ServerID {
+			continue
+		}
+		shrink := n.shrinkBy(servers, s, growing, judge)
+		if shrink.apply != nil {
+			return shrink
+		}
+		if waits == "" {
+			waits = shrink.waits
+		}
+	}
+	if waits != "" {
+		return plan{waits: waits}
+	}
+	return n.planOwn(servers)
+}
+
+// growBy is the change that a wanted server needs to be all that it is to be,
+// apart from being demoted.
+func (n *Node) growBy(p Peer, s raft.Server, there bool) plan {
+	address := raft.ServerAddress(p.Address)
+	applied, streaming := n.followers.appliedBy(string(s.ID))
+	own := p.ID == n.cfg.ServerID
+	voter := s.Suffrage == raft.Voter
+	if !own && !streaming {
+		if silent := n.growSilent(p, s, there); silent.apply != nil || !there || !voter {
+			return silent
+		}
+	}
+	switch {
+	case !voter && p.Voter && (own || applied+promoteLag >= n.raft.CommitIndex()):
+		return doRaft(fmt.Sprintf("make server %s a voter", s.ID), func() raft.IndexFuture { return n.raft.AddVoter(s.ID, address, 0, changeTimeout) })
+	case !voter && p.Voter:
+		return plan{waits: fmt.Sprintf("server %s to catch up", s.ID)}
+	case s.Address == address || own && isWildcard(p.Address) || !own && !streaming:
+		return plan{}
+	case voter:
+		return doRaft(fmt.Sprintf("server %s is at %s", s.ID, address), func() raft.IndexFuture { return n.raft.AddVoter(s.ID, address, 0, changeTimeout) })
+	}
+	return doRaft(fmt.Sprintf("server %s is at %s", s.ID, address), func() raft.IndexFuture { return n.raft.AddNonvoter(s.ID, address, 0, changeTimeout) })
+}
+
+// growSilent is for a wanted server that is not heard from: it may be new, or
+// another one after its disk was wiped.
+func (n *Node) growSilent(p Peer, s raft.Server, there bool) plan {
+	w, ok := n.probe(p, probeTimeout)
+	switch {
+	case !ok:
+		return plan{waits: fmt.Sprintf("server %d to answer at %s", p.ID, p.Address)}
+	case w.Formed && w.ClusterID != n.stable.identity().ClusterID:
+		return plan{waits: fmt.Sprintf("server %d: what answers at %s belongs to ensemble %s", p.ID, p.Address, w.ClusterID)}
+	case !there:
+		id, address := raft.ServerID(w.ID), raft.ServerAddress(p.Address)
+		return doRaft(fmt.Sprintf("add server %s at %s", id, address), func() raft.IndexFuture { return n.raft.AddNonvoter(id, address, 0, changeTimeout) })
+	case w.ID != string(s.ID):
+		return doRaft(fmt.Sprintf("remove server %s, which is %s now", s.ID, w.ID), func() raft.IndexFuture { return n.raft.RemoveServer(s.ID, 0, changeTimeout) })
+	}
+	return plan{waits: fmt.Sprintf("server %s to follow", s.ID)}
+}
+
+// shrinkBy is the change that makes another server less than it is. growing
+// says that wanted participants are still to be added: until then a voter that is
+// alive stays one.
+func (n *Node) shrinkBy(servers []raft.Server, s raft.Server, growing, judge bool) plan {
+	number, _ := splitRaftID(string(s.ID))
+	p, wanted := n.wanted.find(number)
+	voter := s.Suffrage == raft.Voter
+	if wanted && (p.Voter || !voter) {
+		return plan{}
+	}
+	_, alive := n.followers.appliedBy(string(s.ID))
+	switch {
+	case !voter:
+	case !alive && !judge:
+		return plan{waits: fmt.Sprintf("a sign of life of server %s", s.ID)}
+	case alive && growing:
+		return plan{}
+	case alive && !n.majorityWithout(servers, s.ID):
+		return plan{waits: fmt.Sprintf("a majority of the participants without server %s", s.ID)}
+	}
+	if wanted {
+		return doRaft(fmt.Sprintf("make server %s an observer", s.ID), func() raft.IndexFuture { return n.raft.DemoteVoter(s.ID, 0, changeTimeout) })
+	}
+	return doRaft(fmt.Sprintf("remove server %s", s.ID), func() raft.IndexFuture { return n.raft.RemoveServer(s.ID, 0, changeTimeout) })
+}
+
+// majorityWithout tells whether the voters that are heard from are a majority
+// of all voters but one.
+func (n *Node) majorityWithout(servers []raft.Server, without raft.ServerID) bool {
+	voters, alive := 0, 0
+	for _, s := range servers {
+		if s.Suffrage != raft.Voter || s.ID == without {
+			continue
+		}
+		voters++
+		_, streams := n.followers.appliedBy(string(s.ID))
+		if number, _ := splitRaftID(string(s.ID)); streams || number == n.cfg.ServerID {
+			alive++
+		}
+	}
+	return alive > voters/2
+}
+
+// planOwn is for a leader that is to be an observer or to go: it hands over to
+// a participant that follows, and that one goes on.
+func (n *Node) planOwn(servers []raft.Server) plan {
+	if own, wanted := n.wanted.find(n.cfg.ServerID); wanted && own.Voter {
+		return plan{}
+	}
+	self := raft.ServerID(n.stable.identity().raftID())
+	for _, s := range servers {
+		_, streams := n.followers.appliedBy(string(s.ID))
+		if s.ID == self || s.Suffrage != raft.Voter || !streams || !n.majorityWithout(servers, self) {
+			continue
+		}
+		return plan{
+			change: fmt.Sprintf("leave leadership to server %s, because this one is to go", s.ID),
+			apply:  func() error { return translate(n.raft.LeadershipTransferToServer(s.ID, s.Address).Error()) },
+			waits:  "another leader, because this one is to go",
+		}
+	}
+	return plan{waits: "a participant that this leader can hand over to, because it is to go"}
+}
+
+// outsidePause is the pause between two questions of a server without leader.
+const outsidePause = time.Second
+
+// lookForOthers is for a member that has no leader: if the others have one and
+// do not count this server among them any more, it says so. They do not call a
+// server that they have removed.
+func (n *Node) lookForOthers() {
+	id := n.stable.identity()
+	if !id.Formed || n.attached() != "" {
+		n.asked = time.Time{}
+		if n.attached() != "" {
+			n.setRemoved(false)
+		}
+		return
+	}
+	if n.asked.IsZero() { // it may just have lost its leader
+		n.asked = time.Now()
+	}
+	if time.Since(n.asked) < outsidePause {
+		return
+	}
+	n.asked = time.Now()
+	for _, w := range n.probeAll(n.everybody(), probeTimeout) {
+		if w.Leader != "" && w.ClusterID == id.ClusterID && !w.Member {
+			if n.setRemoved(true) {
+				n.logger.Warn("this server is no member of the ensemble any more", "told_by", w.ID)
+			}
+			return
+		}
+	}
+}
+
+// setRemoved notes whether this server is no member any more, and tells whether
+// that is new.
+func (n *Node) setRemoved(removed bool) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	changed := n.removed != removed
+	n.removed = removed
+	return changed
+}
