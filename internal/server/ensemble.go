@@ -31,6 +31,7 @@ func (s *Server) peers(c *consensus.Config) {
 	}
 	e := &s.config.Ensemble
 	c.ServerID = int(own.ID)
+	c.MembershipIsSet = e.ReconfigEnabled
 	for _, m := range e.Servers {
 		c.Peers = append(c.Peers, consensus.Peer{
 			ID: int(m.ID), Voter: !m.Observer,

@@ -1,9 +1,13 @@
 package server
 
 import (
+	"net"
 	"slices"
+	"strconv"
+	"sync"
 
 	"github.com/zooraft/zooraft/internal/config"
+	"github.com/zooraft/zooraft/internal/consensus"
 	"github.com/zooraft/zooraft/internal/proto"
 	"github.com/zooraft/zooraft/internal/state"
 )
@@ -25,13 +29,18 @@ func (s *Server) publishMembership() {
 	if !s.distributed {
 		return
 	}
-	var now proto.Membership
-	s.state.View(func(v state.View) { now = state.Membership(v.Tree) })
+	now, _ := s.membership()
 	want := configured(&s.config.Ensemble)
 	if s.config.Ensemble.ReconfigEnabled && now.Version != 0 || now.String() == want.String() {
 		return
 	}
 	s.duties.propose(proto.Txn{TxnHeader: proto.TxnHeader{Type: proto.OpReconfig}, Body: state.PublishBody(*want)})
+}
+
+// membership is what /zookeeper/config says, and the change under way.
+func (s *Server) membership() (now proto.Membership, r *state.Reconfig) {
+	s.state.View(func(v state.View) { now, r = state.Membership(v.Tree), v.Reconfig })
+	return now, r
 }
 
 // MembershipChanged implements state.Hook.
@@ -55,10 +64,79 @@ func (s *Server) followMembership() {
 		if !s.config.Ensemble.ReconfigEnabled {
 			continue
 		}
-		var now proto.Membership
-		s.state.View(func(v state.View) { now = state.Membership(v.Tree) })
-		if len(now.Members) > 0 {
-			s.members.Store(&now)
+		now, _ := s.membership()
+		if len(now.Members) == 0 {
+			continue
+		}
+		s.wanted.want(nil)
+		if s.members.Swap(&now).String() != now.String() || now.Version != s.config.Ensemble.Version {
+			s.writeMembership(&now)
 		}
 	}
+}
+
+// writeMembership keeps the configuration files, from which this server starts
+// next time, up to date. A server that is no member any more keeps its last
+// ones: started again it waits to be added, instead of refusing its own file.
+func (s *Server) writeMembership(m *proto.Membership) {
+	if _, member := m.Get(int64(s.serverID)); !member {
+		s.logger.Warn("this server is no member of the ensemble any more", "version", strconv.FormatInt(m.Version, 16))
+		return
+	}
+	if s.config.File == "" {
+		return
+	}
+	if err := config.WriteMembership(s.config.File, *m, int64(s.serverID)); err != nil {
+		s.logger.Error("the membership could not be written into the configuration files; "+
+			"it is in the data, and this server goes by that", "error", err)
+	}
+}
+
+// wanted is the membership that consensus was last told to move to. It differs
+// from what /zookeeper/config says while a change is under way, and keeps
+// servers that have been removed as long as they follow: like Apache's they
+// stay in touch, without a vote, until they are stopped.
+type wanted struct {
+	server *Server
+	mu     sync.Mutex
+	last   []consensus.Peer // guarded by mu
+}
+
+// want tells consensus what is wanted now. Former are servers beside the
+// members that still follow.
+func (w *wanted) want(former []consensus.Peer) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now, r := w.server.membership()
+	members := now.Members
+	if r != nil && r.Accepted {
+		members = r.Next.Members
+		for _, m := range now.Members {
+			if _, stays := r.Next.Get(m.ID); !stays {
+				former = append(former, consensus.Peer{ID: int(m.ID), Address: peerAddress(m)})
+			}
+		}
+	}
+	var peers []consensus.Peer
+	for _, m := range members {
+		peers = append(peers, consensus.Peer{ID: int(m.ID), Voter: !m.Observer, Address: peerAddress(m)})
+	}
+	for _, p := range former {
+		if !slices.ContainsFunc(peers, func(q consensus.Peer) bool { return q.ID == p.ID }) {
+			peers = append(peers, consensus.Peer{ID: p.ID, Address: p.Address})
+		}
+	}
+	if len(members) == 0 || slices.Equal(peers, w.last) {
+		return
+	}
+	if err := w.server.node.SetMembership(peers); err != nil {
+		w.server.logger.Warn("the membership cannot be had", "error", err)
+		return
+	}
+	w.last = peers
+}
+
+// peerAddress is where the other servers reach a member.
+func peerAddress(m proto.Member) string {
+	return net.JoinHostPort(m.Addresses[0].Host, strconv.Itoa(m.Addresses[0].QuorumPort))
 }

@@ -78,6 +78,7 @@ type Server struct {
 	// members is the membership in force, as this server knows it.
 	members         atomic.Pointer[proto.Membership]
 	membershipMoved chan struct{} // capacity 1
+	wanted          *wanted
 
 	leadingSince   atomic.Int64  // monotonic time when it began to, ns
 	leading        atomic.Bool   // this server leads and has applied all of the log
@@ -220,6 +221,7 @@ func build(o Options) (*Server, error) {
 		s.distributed, s.serverID = true, int32(own.ID)
 	}
 	s.members.Store(configured(&c.Ensemble))
+	s.wanted = &wanted{server: s}
 	s.gate = &gate{server: s}
 	if s.distributed {
 		s.gate.patience = s.patience()
