@@ -60,7 +60,7 @@ func (w *writer) end() {
 func (w *writer) session(address string) {
 	conn, err := peer.Open(address)
 	if err != nil {
-		time.Sleep(10 * time.Millisecond) // only a pause before the next server
+		<-time.After(10 * time.Millisecond) // a pause before the next server
 		return
 	}
 	defer conn.Close()
