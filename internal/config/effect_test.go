@@ -38,16 +38,15 @@ func TestASettingHasAnEffectExactlyWhenItIsRead(t *testing.T) {
 
 // namesakes are fields whose name stands behind a dot for another reason.
 var namesakes = map[string]string{
-	"Storage.Digest":     "the digest of a tree",
-	"Ensemble.InitLimit": "the word conf shows it, in an ensemble",
-	"Ensemble.Observer":  "a server line's",
-	"Admin.Snapshot":     "a state's snapshot",
-	"Admin.Restore":      "a state's restore",
-	"Metrics.Host":       "a listener's",
-	"Metrics.Port":       "a listener's",
-	"Admin.Host":         "a listener's",
-	"Admin.Port":         "a listener's",
-	"Admin.Enabled":      "a listener's",
+	"Storage.Digest":    "the digest of a tree",
+	"Ensemble.Observer": "a server line's",
+	"Admin.Snapshot":    "a state's snapshot",
+	"Admin.Restore":     "a state's restore",
+	"Metrics.Host":      "a listener's",
+	"Metrics.Port":      "a listener's",
+	"Admin.Host":        "a listener's",
+	"Admin.Port":        "a listener's",
+	"Admin.Enabled":     "a listener's",
 }
 
 // fieldsOf finds out which fields a setting fills, by setting it.

@@ -28,7 +28,6 @@ func noEffectKeys() []key {
 
 	parser("The system's listen backlog is used.", anyInt, "clientPortListenBacklog")
 	parser("Old snapshots go after each new one, whatever the interval.", anyInt, "autopurge.purgeInterval")
-	parser("Only an ensemble has local sessions.", anyBool, "localSessionsEnabled", "localSessionsUpgradingEnabled")
 	parser(ensemble, anyInt, "connectToLearnerMasterLimit", "observerMasterPort",
 		"multiAddress.reachabilityCheckTimeoutMs")
 	parser(ensemble, anyBool, "multiAddress.reachabilityCheckEnabled", "sslQuorumReloadCertFiles")
@@ -95,7 +94,6 @@ func noEffectKeys() []key {
 // ensembleKeys are kept in the configuration although nothing reads them yet.
 func ensembleKeys(note string) []key {
 	keys := []key{
-		strictInt("initLimit", note, func(c *Config) *int { return &c.Ensemble.InitLimit }),
 		strictBool("syncEnabled", note, func(c *Config) *bool { return &c.Ensemble.SyncEnabled }),
 		strictBool("multiAddress.enabled", note, func(c *Config) *bool { return &c.Ensemble.MultiAddress }).in(inBoth),
 		{
@@ -109,8 +107,6 @@ func ensembleKeys(note string) []key {
 			},
 		},
 		exactWord("leaderServes", note, "no", true, func(c *Config) *bool { return &c.Ensemble.LeaderServes }),
-		looseBool("readonlymode.enabled", note+" It also allows the word isro.",
-			func(c *Config) *bool { return &c.Ensemble.ReadOnlyMode }).named("readonlymode.enabled").in(byDefine),
 	}
 	for i := range keys {
 		keys[i].effect = NoEffect

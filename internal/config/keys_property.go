@@ -221,6 +221,8 @@ func adminKeys() []key {
 
 func nodeKeys() []key {
 	return []key{
+		looseBool("readonlymode.enabled", "Serves clients that can do with a read-only server while there is no leader. It also allows the word isro. For an ensemble.",
+			func(c *Config) *bool { return &c.Ensemble.ReadOnlyMode }).named("readonlymode.enabled").in(byDefine),
 		looseBool("extendedTypesEnabled", "Allows TTL nodes.",
 			func(c *Config) *bool { return &c.Containers.ExtendedTypes }),
 		looseBool("emulate353TTLNodes", "", func(c *Config) *bool { return &c.Containers.Emulate353TTL }).

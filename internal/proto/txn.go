@@ -35,6 +35,10 @@ type Origin struct {
 	Conn   uint64 // unique among all connections of all runs of that server
 }
 
+// SeqLocal is the Seq of every command of a local session: the log has no row
+// of it, and its server proposes its commands one by one.
+const SeqLocal uint64 = 1 << 63
+
 // TxnHeader is the envelope of a command: who asked, for what, by which
 // connection, and as the how-many-eth command of it.
 type TxnHeader struct {

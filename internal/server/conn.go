@@ -40,6 +40,9 @@ type conn struct {
 	held       atomic.Bool                // its read loop holds a command back until there is a leader
 	identities atomic.Pointer[[]proto.ID] // replaced as a whole by the read loop
 	gone       atomic.Bool                // being closed
+	local      atomic.Bool                // its session is a local one
+	upgrading  atomic.Bool                // its local session is becoming a global one
+	readOnly   bool                       // of read-only mode; read loop only
 	dirty      bool                       // has got something from the entry being applied; the goroutine that applies only
 	closeOnce  sync.Once                  // guards the closing's one record
 	answered   chan handshakeResult       // capacity 1: the outcome of create- or renew-session

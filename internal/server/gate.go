@@ -34,6 +34,7 @@ func (g *gate) set(flag *bool, on bool) {
 			g.timer.Stop()
 			g.timer = nil
 		}
+		g.server.endReadOnly()
 		g.server.openGate()
 		return
 	}
@@ -55,6 +56,7 @@ func (g *gate) shut() {
 	for _, c := range g.server.conns.all() {
 		go c.close(reasonNotServing, "")
 	}
+	g.server.awaitReadOnly()
 }
 
 // openGate lets clients in.

@@ -71,7 +71,14 @@ func (c *conn) handle(frame []byte, now time.Duration) bool {
 			return goOn
 		}
 	}
-	if h.Type.IsWrite() {
+	switch {
+	case h.Type == proto.OpCloseSession && c.local.Load():
+		return c.closeLocal(h, now)
+	case c.readOnly && h.Type.IsWrite():
+		return c.refuseWrite(h, now)
+	case c.local.Load() && c.server.config.Session.LocalUpgrade && wantsEphemeral(h.Type, body) && !c.upgrade():
+		return false
+	case h.Type.IsWrite():
 		return c.propose(h, body, now, loseReply)
 	}
 	c.read(h, body, now)
@@ -133,10 +140,14 @@ func (c *conn) read(h proto.RequestHeader, body []byte, now time.Duration) {
 // propose puts a write into the queue and hands it to consensus. The queue
 // comes first: the outcome may be applied before Propose returns.
 func (c *conn) propose(h proto.RequestHeader, body []byte, now time.Duration, loseReply bool) bool {
+	local := c.local.Load()
 	t := proto.Txn{TxnHeader: proto.TxnHeader{
 		Session: c.SessionID(), Cxid: h.Xid, Type: h.Type, Origin: c.origin(),
 		Seq: c.seq + 1, Identities: *c.identities.Load(),
 	}, Body: body}
+	if local {
+		t.Seq = proto.SeqLocal
+	}
 	command := t.Append(make([]byte, 0, 64+len(body)+64*len(t.Identities)))
 	p := pending{header: h, received: now, write: true, loseReply: loseReply, size: len(body) + headerBytes}
 	c.count(&p)
@@ -149,9 +160,10 @@ func (c *conn) propose(h proto.RequestHeader, body []byte, now time.Duration, lo
 		switch {
 		case err == nil:
 			c.seq++
-			if h.Type == proto.OpReconfig {
-				// It is answered by a later command, so nothing of the
-				// connection may follow it before that.
+			if h.Type == proto.OpReconfig || local {
+				// A reconfig is answered by a later command, so nothing of the
+				// connection may follow it before that. A local session has no
+				// row that would keep its writes in order.
 				c.out.flush()
 				c.queue.waitEmpty()
 			}

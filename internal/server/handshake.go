@@ -30,7 +30,8 @@ func (c *conn) handshake(frame []byte) bool {
 		c.close(reasonBadFrame, "no connect request")
 		return false
 	}
-	if !c.server.serving.Load() {
+	c.readOnly = req.ReadOnly && c.server.readOnly.Load()
+	if !c.server.serving.Load() && !c.readOnly {
 		c.server.metrics.closedNotServing.Inc()
 		c.close(reasonNotServing, "")
 		return false
@@ -46,6 +47,12 @@ func (c *conn) handshake(frame []byte) bool {
 	c.heard.Store(int64(c.server.clock.Monotonic()))
 	c.owned.Store(c.heard.Load())
 	c.stats.hasReadOnly = req.HasReadOnly
+	switch local := c.server.local; {
+	case c.readOnly:
+		return c.establishReadOnly(&req, int32(timeout.Milliseconds()))
+	case req.SessionID == 0 && local.enabled(), local.has(req.SessionID):
+		return local.establish(c, &req, int32(timeout.Milliseconds()))
+	}
 	for {
 		err := c.proposeSession(&req, int32(timeout.Milliseconds()))
 		if errors.Is(err, consensus.ErrNotLeader) && c.server.awaitWay(c) {
@@ -110,6 +117,9 @@ func (c *conn) sessionApplied(h *proto.TxnHeader, o *state.Outcome) {
 	switch {
 	case c.Gone():
 		return
+	case c.upgrading.Load():
+		c.upgraded(o)
+		return
 	case o.ZxidAhead:
 		// Apache closes without a word; the client then tries another server.
 		c.closeBehind(reasonZxidAhead)
@@ -131,9 +141,7 @@ func (c *conn) sessionApplied(h *proto.TxnHeader, o *state.Outcome) {
 			c.server.metrics.observe(h.Type, latency)
 		}
 	}
-	c.stats.sent.Add(1)
-	c.server.metrics.packetsSent.Add(1)
-	c.send(proto.EndFrame(resp.Append(proto.BeginFrame(nil)), 0))
+	c.sendConnect(&resp)
 	if o.Session == nil {
 		c.server.markDirty(c)
 		c.closeBehind(reasonSessionUnknown)

@@ -88,8 +88,8 @@ func (k *heard) report() {
 // doubtful tells whether the session of a connection may have been closed
 // without this server knowing.
 func (k *heard) doubtful(c *conn, now time.Duration) bool {
-	if !k.server.distributed || k.server.embedding.Connected != nil {
-		return false // with a clock moved by hand, what is connected counts as heard
+	if !k.server.distributed || k.server.embedding.Connected != nil || c.local.Load() {
+		return false // nobody else can end a local session; with a clock moved by hand, what is connected counts as heard
 	}
 	timeout := time.Duration(c.timeout.Load()) * time.Millisecond
 	since := time.Duration(max(k.confirmed.Load(), c.owned.Load()))

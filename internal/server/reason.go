@@ -23,6 +23,7 @@ const (
 	reasonSessionUnknown    reason = "session_unknown"     // it asked for a session that is over, or with a wrong password
 	reasonZxidAhead         reason = "zxid_ahead"          // the client has seen more than this server
 	reasonNotServing        reason = "not_serving"         // no client is served now
+	reasonReadOnlyOver      reason = "read_only_over"      // read-only mode ends, for there is a leader again
 	reasonStopping          reason = "server_stopping"     // the server stops
 	reasonStateReset        reason = "state_reset"         // the whole state was replaced
 	reasonFateUnknown       reason = "write_fate_unknown"  // a write of it may or may not have taken effect

@@ -13,6 +13,7 @@ import (
 	"github.com/zooraft/zooraft/internal/admin"
 	"github.com/zooraft/zooraft/internal/metrics"
 	"github.com/zooraft/zooraft/internal/proto"
+	"github.com/zooraft/zooraft/internal/session"
 	"github.com/zooraft/zooraft/internal/state"
 	"github.com/zooraft/zooraft/internal/tree"
 	"github.com/zooraft/zooraft/internal/watch"
@@ -24,7 +25,7 @@ type report Server
 var _ admin.Server = (*report)(nil)
 
 // Serving implements admin.Server.
-func (r *report) Serving() bool { return r.serving.Load() }
+func (r *report) Serving() bool { return r.serving.Load() || r.readOnly.Load() }
 
 // Health implements admin.Server.
 func (r *report) Health() admin.Health {
@@ -53,58 +54,6 @@ func (r *report) Health() admin.Health {
 	return h
 }
 
-// mode is this server's place as srvr prints it.
-func (r *report) mode() string {
-	own, member := (*Server)(r).own()
-	switch {
-	case !r.distributed:
-		return admin.ModeStandalone
-	case r.leaderID.Load() == int64(r.serverID):
-		return admin.ModeLeader
-	case member && own.Observer:
-		return admin.ModeObserver
-	}
-	return admin.ModeFollower
-}
-
-// peerState is mntr's peer_state, with Apache's names of the phases.
-func (r *report) peerState() string {
-	switch {
-	case !r.distributed:
-		return ""
-	case r.leaderID.Load() < 0:
-		return "looking"
-	case r.mode() == admin.ModeLeader:
-		return "leading - broadcast"
-	case r.mode() == admin.ModeObserver:
-		return "observing - broadcast"
-	}
-	return "following - broadcast"
-}
-
-// ensembleStats fills in what a server of an ensemble tells in addition.
-func (r *report) ensembleStats(st *admin.Stats) {
-	if !r.distributed {
-		return
-	}
-	members := r.members.Load()
-	st.QuorumSize = members.Voters()
-	switch st.Mode {
-	case admin.ModeObserver:
-		if leader := r.leaderID.Load(); leader >= 0 {
-			st.ObserverMaster = &leader
-		}
-	case admin.ModeLeader:
-		l := &admin.LeaderStats{UptimeMilliseconds: (r.clock.Monotonic() - time.Duration(r.leadingSince.Load())).Milliseconds()}
-		select {
-		case <-r.opened:
-			countLearners(l, members, r.node.AttachedServers())
-		default:
-		}
-		st.Leader = l
-	}
-}
-
 // Stats implements admin.Server.
 func (r *report) Stats() admin.Stats {
 	st := admin.Stats{
@@ -124,23 +73,6 @@ func (r *report) Stats() admin.Stats {
 		st.Ephemerals, st.GlobalSessions = v.Tree.EphemeralCount(), int64(v.Table.Len())
 	})
 	return st
-}
-
-// countLearners sorts the servers that follow. Who is no member (any more)
-// counts among the followers too, as on Apache's server.
-func countLearners(l *admin.LeaderStats, members *proto.Membership, attached []int) {
-	l.Learners = len(attached)
-	for _, id := range attached {
-		m, member := members.Get(int64(id))
-		switch {
-		case member && m.Observer:
-			l.SyncedObservers++
-			continue
-		case !member:
-			l.SyncedNonVoting++
-		}
-		l.SyncedFollowers++
-	}
 }
 
 func sizes(v metrics.SummaryValue) admin.Sizes {
@@ -217,22 +149,6 @@ func (r *report) Conf() admin.Conf {
 	return conf
 }
 
-func (r *report) ensembleConf() *admin.EnsembleConf {
-	e := &r.config.Ensemble
-	conf := &admin.EnsembleConf{
-		InitLimit: e.InitLimit, SyncLimit: e.SyncLimit, ElectionAlg: 3, Membership: r.members.Load().String(),
-	}
-	own, ok := (*Server)(r).own()
-	if !ok { // a former member: it still is where its configuration says
-		own, _ = ownMember(r.config)
-	}
-	if own.Observer {
-		conf.PeerType = 1
-	}
-	conf.ElectionPort, conf.QuorumPort = own.Addresses[0].ElectionPort, own.Addresses[0].QuorumPort
-	return conf
-}
-
 func absolute(path string) string {
 	if a, err := filepath.Abs(path); err == nil {
 		return a
@@ -276,11 +192,29 @@ func (r *report) wallOf(at time.Duration) time.Time {
 // Sessions implements admin.Server.
 func (r *report) Sessions() admin.Sessions {
 	var out admin.Sessions
-	for at, ids := range r.tracker.Buckets() {
-		slices.Sort(ids)
-		out.Buckets = append(out.Buckets, admin.SessionBucket{Expire: r.wallOf(at), IDs: ids})
+	if r.local.enabled() {
+		out.Local = r.buckets(r.local.tracker)
 	}
-	slices.SortFunc(out.Buckets, func(a, b admin.SessionBucket) int { return a.Expire.Compare(b.Expire) })
+	if r.distributed && r.mode() != admin.ModeLeader {
+		out.Follower = true
+		r.state.View(func(v state.View) {
+			for _, row := range v.Table.All() {
+				out.Global = append(out.Global, admin.SessionTimeout{ID: row.ID, Timeout: time.Duration(row.TimeoutMillis) * time.Millisecond})
+			}
+		})
+		return out
+	}
+	out.Buckets = r.buckets(r.tracker)
+	return out
+}
+
+func (r *report) buckets(t *session.Tracker) []admin.SessionBucket {
+	out := []admin.SessionBucket{}
+	for at, ids := range t.Buckets() {
+		slices.Sort(ids)
+		out = append(out, admin.SessionBucket{Expire: r.wallOf(at), IDs: ids})
+	}
+	slices.SortFunc(out, func(a, b admin.SessionBucket) int { return a.Expire.Compare(b.Expire) })
 	return out
 }
 

@@ -79,6 +79,7 @@ type Server struct {
 	members         atomic.Pointer[proto.Membership]
 	membershipMoved chan struct{} // capacity 1
 	wanted          *wanted
+	local           *localSessions
 
 	leadingSince   atomic.Int64  // monotonic time when it began to, ns
 	leading        atomic.Bool   // this server leads and has applied all of the log
@@ -121,6 +122,7 @@ type Server struct {
 	outstanding       atomic.Int64 // requests in work, of all connections
 
 	serving  atomic.Bool    // the serving gate
+	readOnly atomic.Bool    // read-only mode, only while the gate is closed
 	opened   chan struct{}  // closed when Start has set node
 	ready    chan struct{}  // closed when the gate first opens
 	readyOne sync.Once      // guards ready
@@ -148,7 +150,9 @@ func Start(o Options) (*Server, error) {
 	s.running.Add(1)
 	go s.lead()
 	if s.distributed {
-		s.running.Add(3)
+		s.awaitReadOnly()
+		s.running.Add(4)
+		go s.local.expire()
 		go s.followMembership()
 		go s.heard.report()
 		go s.heard.confirm()
@@ -222,6 +226,7 @@ func build(o Options) (*Server, error) {
 	}
 	s.members.Store(configured(&c.Ensemble))
 	s.wanted = &wanted{server: s}
+	s.local = newLocalSessions(s)
 	s.gate = &gate{server: s}
 	if s.distributed {
 		s.gate.patience = s.patience()

@@ -52,7 +52,7 @@ func (m *Machine) applyOne(t *proto.Txn, index uint64, timeMillis int64) bool {
 		m.expireSession(t, timeMillis)
 		return false
 	}
-	if t.Origin != (proto.Origin{}) {
+	if t.Origin != (proto.Origin{}) && t.Seq != proto.SeqLocal {
 		row := m.table.Get(t.Session)
 		switch {
 		case row == nil:
@@ -97,7 +97,7 @@ func (m *Machine) applyTree(t *proto.Txn, timeMillis int64) bool {
 func (m *Machine) txn(t *proto.Txn, zxid proto.Zxid, timeMillis int64) tree.Txn {
 	return tree.Txn{
 		Zxid: zxid, TimeMillis: timeMillis, Session: t.Session,
-		Identities: t.Identities, Switches: m.switches,
+		Identities: t.Identities, Switches: m.switches, LocalSession: t.Seq == proto.SeqLocal,
 	}
 }
 

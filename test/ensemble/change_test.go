@@ -1,4 +1,4 @@
-package reconfig
+package ensemble
 
 import (
 	"errors"

@@ -1,4 +1,4 @@
-package reconfig
+package ensemble
 
 import (
 	"context"
@@ -26,13 +26,14 @@ type ensemble struct {
 	specs   map[int]string // host:port:port of each server, with its client address
 	servers map[int]*peer.Server
 	config  map[string]string
+	defines map[string]string
 }
 
 const superUser, superPassword = "super", "secret"
 
 // newEnsemble makes one that has no server yet.
 func newEnsemble(t *testing.T, start func(testing.TB, peer.Options) *peer.Server) *ensemble {
-	return &ensemble{t: t, start: start, specs: map[int]string{}, servers: map[int]*peer.Server{}, config: map[string]string{
+	return &ensemble{t: t, start: start, specs: map[int]string{}, servers: map[int]*peer.Server{}, defines: map[string]string{}, config: map[string]string{
 		"tickTime": "500", "initLimit": "20", "syncLimit": "10", "reconfigEnabled": "true", "standaloneEnabled": "false",
 		"4lw.commands.whitelist": "*", "maxClientCnxns": "0",
 	}}
@@ -67,9 +68,11 @@ func (e *ensemble) add(id int, listed ...int) {
 	config := maps.Clone(e.config)
 	_, config["clientPort"], _ = net.SplitHostPort(strings.SplitAfter(e.spec(id, "participant"), ";")[1])
 	sum := sha1.Sum([]byte(superUser + ":" + superPassword))
+	defines := maps.Clone(e.defines)
+	defines["zookeeper.DigestAuthenticationProvider.superDigest"] = superUser + ":" + base64.StdEncoding.EncodeToString(sum[:])
 	s := e.start(e.t, peer.Options{
 		Config: config, Lines: lines, DataDir: dir, NoWait: true, Args: []string{"--allow-unprotected"},
-		Defines: map[string]string{"zookeeper.DigestAuthenticationProvider.superDigest": superUser + ":" + base64.StdEncoding.EncodeToString(sum[:])},
+		Defines: defines,
 		JVMArgs: []string{"-Xmx128m"},
 	})
 	e.servers[id] = s

@@ -1,4 +1,4 @@
-package reconfig
+package ensemble
 
 import (
 	"errors"
@@ -14,35 +14,7 @@ import (
 
 // TestTheSameReconfigsGetTheSameAnswers runs one list of changes on Apache's
 // server and on ours.
-func TestTheSameReconfigsGetTheSameAnswers(t *testing.T) {
-	peer.ApacheClasspath(t)
-	var transcripts [2][]string
-	t.Run("both", func(t *testing.T) {
-		for i, start := range []func(testing.TB, peer.Options) *peer.Server{peer.StartApache, peer.StartZooraft} {
-			t.Run([]string{"apache", "zooraft"}[i], func(t *testing.T) {
-				t.Parallel()
-				transcripts[i] = transcript(newEnsemble(t, start))
-			})
-		}
-	})
-	if t.Failed() {
-		return
-	}
-	apache, ours := transcripts[0], transcripts[1]
-	t.Logf("%d answers:\n%s", len(apache), strings.Join(apache, "\n"))
-	for i := range max(len(apache), len(ours)) {
-		if i >= len(apache) || i >= len(ours) || apache[i] != ours[i] {
-			t.Fatalf("step %d differs:\n  apache: %s\n zooraft: %s", i, at(apache, i), at(ours, i))
-		}
-	}
-}
-
-func at(lines []string, i int) string {
-	if i < len(lines) {
-		return lines[i]
-	}
-	return "(ended)"
-}
+func TestTheSameReconfigsGetTheSameAnswers(t *testing.T) { both(t, transcript) }
 
 // transcript runs the list and returns a line for each answer.
 func transcript(e *ensemble) (lines []string) {
