@@ -33,22 +33,23 @@ type conn struct {
 	queue requestQueue
 	stats connStats
 
-	session    atomic.Int64               // 0 until the session is established
-	timeout    atomic.Int32               // negotiated, ms
-	heard      atomic.Int64               // monotonic time of the last request, ns
-	owned      atomic.Int64               // monotonic time when the handshake that made it the owner began, ns
-	held       atomic.Bool                // its read loop holds a command back until there is a leader
-	identities atomic.Pointer[[]proto.ID] // replaced as a whole by the read loop
-	gone       atomic.Bool                // being closed
-	local      atomic.Bool                // its session is a local one
-	upgrading  atomic.Bool                // its local session is becoming a global one
-	readOnly   bool                       // of read-only mode; read loop only
-	dirty      bool                       // has got something from the entry being applied; the goroutine that applies only
-	closeOnce  sync.Once                  // guards the closing's one record
-	answered   chan handshakeResult       // capacity 1: the outcome of create- or renew-session
-	reader     frameReader                // read loop only
-	scratch    []byte                     // read loop only: reply under construction
-	seq        uint64                     // read loop only: number of the last command proposed
+	session       atomic.Int64               // 0 until the session is established
+	timeout       atomic.Int32               // negotiated, ms
+	heard         atomic.Int64               // monotonic time of the last request, ns
+	owned         atomic.Int64               // monotonic time when the handshake that made it the owner began, ns
+	held          atomic.Bool                // its read loop holds a command back until there is a leader
+	identities    atomic.Pointer[[]proto.ID] // replaced as a whole by the read loop
+	gone          atomic.Bool                // being closed
+	local         atomic.Bool                // its session is a local one
+	reconfiguring atomic.Bool                // its read loop waits for the end of a reconfig
+	upgrading     atomic.Bool                // its local session is becoming a global one
+	readOnly      bool                       // of read-only mode; read loop only
+	dirty         bool                       // has got something from the entry being applied; the goroutine that applies only
+	closeOnce     sync.Once                  // guards the closing's one record
+	answered      chan handshakeResult       // capacity 1: the outcome of create- or renew-session
+	reader        frameReader                // read loop only
+	scratch       []byte                     // read loop only: reply under construction
+	seq           uint64                     // read loop only: number of the last command proposed
 }
 
 func newConn(s *Server, id uint64, nc net.Conn, remote netip.AddrPort) *conn {

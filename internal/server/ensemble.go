@@ -71,6 +71,11 @@ func (s *Server) closeUnsettled() {
 		if c.held.Load() {
 			waiting--
 		}
+		if waiting == 1 && c.reconfiguring.Load() {
+			if _, change := c.server.membership(); change.AskedBy(c.origin()) {
+				continue
+			}
+		}
 		if waiting > 0 {
 			go c.close(reasonFateUnknown, "the way to the leader broke")
 		}

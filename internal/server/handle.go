@@ -164,8 +164,10 @@ func (c *conn) propose(h proto.RequestHeader, body []byte, now time.Duration, lo
 				// A reconfig is answered by a later command, so nothing of the
 				// connection may follow it before that. A local session has no
 				// row that would keep its writes in order.
+				c.reconfiguring.Store(h.Type == proto.OpReconfig)
 				c.out.flush()
 				c.queue.waitEmpty()
+				c.reconfiguring.Store(false)
 			}
 			return true
 		case errors.Is(err, consensus.ErrQueueFull):

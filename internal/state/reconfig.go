@@ -37,6 +37,10 @@ type Reconfig struct {
 	asker    proto.TxnHeader
 }
 
+// AskedBy tells whether the connection waits for the end of the change. Its
+// request is no write of unknown fate: the log has it.
+func (r *Reconfig) AskedBy(o proto.Origin) bool { return r != nil && r.asker.Origin == o }
+
 // Kinds of the server's own commands of type OpReconfig: the first byte of the
 // body.
 const (

@@ -329,6 +329,35 @@ func TestAReconfigWhoseLeaderIsKilledIsFinishedOrUndone(t *testing.T) {
 	e.check(w, 1, 2, 3, 4, 5)
 }
 
+// A leader may remove or demote itself: it hands over, and whoever asked, at a
+// follower or at the leader itself, gets the answer on the same connection.
+func TestALeaderThatIsToGoHandsOverAndTheAskerIsAnswered(t *testing.T) {
+	e := newEnsemble(t, peer.StartZooraft)
+	e.form(1, 2, 3)
+	for _, askLeader := range []bool{false, true} {
+		leader := e.leader()
+		via := leader%3 + 1
+		if askLeader {
+			via = leader
+		}
+		c := e.connectSuper(via)
+		text, code := c.reconfig(change{leaving: strconv.Itoa(leader)})
+		if code != proto.ErrOK || strings.Contains(text, fmt.Sprintf("server.%d=", leader)) {
+			t.Errorf("leader %d removed through server %d: %v, %q", leader, via, code, text)
+		}
+		if now := e.leader(); now == leader {
+			t.Errorf("server %d still leads", leader)
+		}
+		e.must(leader%3+1, "1p 2p 3p", change{joining: e.line(leader, "participant")})
+		leader = e.leader()
+		if text, code := e.connectSuper(leader).reconfig(change{joining: e.line(leader, "observer")}); code != proto.ErrOK {
+			t.Errorf("leader %d demoted: %v, %q", leader, code, text)
+		}
+		e.awaitMode(leader, "observer")
+		e.must(leader, "1p 2p 3p", change{joining: e.line(leader, "participant")})
+	}
+}
+
 // Servers that are down do not stop a change that a majority carries: they can
 // be made observers, removed, and replaced, and one that is added joins when it
 // is started.
