@@ -54,10 +54,10 @@ func (d *reader) bytes(name string) {
 	d.add(name, d.quote(d.take(int(n))))
 }
 
-// quote shows bytes, with the root's name as $ and long runs shortened by
+// quote shows bytes, with names in the place of the root and of servers, and long runs shortened by
 // their length only where the value stays unique enough: not at all.
 func (d *reader) quote(b []byte) string {
-	return strconv.QuoteToASCII(strings.ReplaceAll(string(b), d.norm.root, "$"))
+	return strconv.QuoteToASCII(d.norm.names.Replace(string(b)))
 }
 
 func (d *reader) names(name string) {

@@ -8,9 +8,20 @@ import (
 
 // Generate makes the script of a seed: about ops operations over a few
 // sessions. The same seed and count always make the same script.
-func Generate(seed uint64, ops int, config string) Script {
-	g := &generator{rng: rand.New(rand.NewPCG(seed, 0x5eed)), watched: map[string][]string{}, quotas: strings.Contains(config, "enforceQuota=true")}
+func Generate(seed uint64, ops int, config string) Script { return generate(seed, ops, config, false) }
+
+// GenerateEnsemble makes a script over three servers: its sessions move between
+// them, and what one reads behind a sync is what another has just written.
+func GenerateEnsemble(seed uint64, ops int, config string) Script {
+	s := generate(seed, ops, config, true)
+	s.Turn, s.Fixed = turnOf(seed), true
+	return s
+}
+
+func generate(seed uint64, ops int, config string, ensemble bool) Script {
+	g := &generator{ensemble: ensemble, turn: turnOf(seed), at: map[string]int{}, rng: rand.New(rand.NewPCG(seed, 0x5eed)), watched: map[string][]string{}, quotas: strings.Contains(config, "enforceQuota=true")}
 	for _, c := range []string{"a", "b", "c"} {
+		g.at[c] = home(c)
 		g.add("connect %s ro=%s", c, g.pick("0", "1", "none"))
 		g.live = append(g.live, c)
 	}
@@ -33,7 +44,11 @@ type generator struct {
 	// the paths that it may watch.
 	current string
 	watched map[string][]string
-	quotas  bool // pipelining is off: the real server's quota check races with it
+	// at is where an ensemble's connections are, counted from 1 at the turn.
+	at       map[string]int
+	ensemble bool
+	turn     int
+	quotas   bool // pipelining is off: the real server's quota check races with it
 }
 
 func (g *generator) add(format string, args ...any) { g.steps = append(g.steps, step(format, args...)) }
@@ -82,8 +97,8 @@ func (g *generator) next() {
 		g.reconnect(c)
 	case n < 94:
 		g.add("expire %s", c)
-		g.add("connect %s session=%s", c, c)
-		g.add("connect %s", c)
+		g.add("connect %s session=%s%s", c, c, g.anywhere(c))
+		g.add("connect %s%s", c, g.anywhere(c))
 		g.count += 2
 	case n < 96:
 		g.add("call %s closeSession", c)
@@ -95,11 +110,18 @@ func (g *generator) next() {
 
 // burst pipelines several operations on one connection.
 func (g *generator) burst(c string) {
+	if g.ensemble && g.chance(25) && g.across(c) {
+		return
+	}
 	verb := "send"
 	if g.quotas {
 		verb = "call"
 	}
-	for range 2 + g.rng.IntN(5) {
+	length := 2 + g.rng.IntN(5)
+	if g.ensemble && g.chance(10) {
+		length *= 5
+	}
+	for range length {
 		g.count++
 		op := g.op()
 		if strings.HasPrefix(op, "setACL") {
@@ -123,25 +145,25 @@ func (g *generator) reconnect(c string) {
 	switch n := g.rng.IntN(10); {
 	case n == 0:
 		g.add("drop %s", c)
-		g.add("connect %s session=%s passwd=%s ro=%s", c, c, g.pick("wrong", "short", "null", "empty", "zero"), ro)
+		g.add("connect %s session=%s passwd=%s ro=%s%s", c, c, g.pick("wrong", "short", "null", "empty", "zero"), ro, g.anywhere(c))
 	case n == 1:
 		g.add("drop %s", c)
-		g.add("connect %s session=%s zxid=last+%d", c, c, 1+g.rng.IntN(3))
+		g.add("connect %s session=%s zxid=last+%d%s", c, c, 1+g.rng.IntN(3), g.anywhere(c))
 	case n == 2:
-		g.add("connect %s ro=%s timeout=%s", c, ro, g.pick("30000", "70000", "20000"))
+		g.add("connect %s ro=%s timeout=%s%s", c, ro, g.pick("30000", "70000", "20000"), g.anywhere(c))
 		return
 	case n == 4:
 		// Another connection takes the session over, and may keep it.
-		g.add("connect d session=%s", c)
+		g.takeOver(c)
 		g.add("call d %s", g.op())
 		if g.chance(50) {
-			g.add("connect %s", c)
+			g.add("connect %s%s", c, g.anywhere(c))
 			return
 		}
 	case n == 3:
-		g.add("connect %s session=%s passwd=zero", c, g.pick("0x123456789", "-1", "0x7fffffffffffffff"))
+		g.add("connect %s session=%s passwd=zero%s", c, g.pick("0x123456789", "-1", "0x7fffffffffffffff"), g.anywhere(c))
 	}
-	g.add("connect %s session=%s zxid=%s ro=%s timeout=%s", c, c, g.pick("last", "0", "base"), ro, g.pick("30000", "40000"))
+	g.add("connect %s session=%s zxid=%s ro=%s timeout=%s%s", c, c, g.pick("last", "0", "base"), ro, g.pick("30000", "40000"), g.anywhere(c))
 	if g.chance(60) {
 		g.add("call %s %s", c, g.setWatches())
 	}
@@ -151,9 +173,9 @@ func (g *generator) reconnect(c string) {
 func (g *generator) revive(c string) {
 	g.count++
 	if g.chance(50) {
-		g.add("connect %s session=%s zxid=last", c, c)
+		g.add("connect %s session=%s zxid=last%s", c, c, g.anywhere(c))
 	}
-	g.add("connect %s", c)
+	g.add("connect %s%s", c, g.anywhere(c))
 }
 
 // odd sends what no client should. All of it costs the connection, except

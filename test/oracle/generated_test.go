@@ -94,8 +94,13 @@ func runSeeds(t *testing.T, config string, seeds []uint64, used, kinds, seen *Us
 	pair := NewPair(t, config, *flagOurs)
 	defer pair.Close()
 	pair.Seen = seen
+	runGenerated(t, pair, Generate, seeds, used, kinds)
+}
+
+// runGenerated runs the scripts that a generator makes of seeds.
+func runGenerated(t *testing.T, pair *Pair, generate func(uint64, int, string) Script, seeds []uint64, used, kinds *Use) {
 	for _, seed := range seeds {
-		script := Generate(seed, *flagOps, config)
+		script := generate(seed, *flagOps, pair.config)
 		d, err := pair.RunTwice(script, used)
 		if err != nil {
 			t.Errorf("seed %d: %v", seed, err)
@@ -111,8 +116,12 @@ func runSeeds(t *testing.T, config string, seeds []uint64, used, kinds, seen *Us
 			continue
 		}
 		short, sd := pair.Shrink(script, d, *flagShrink)
-		t.Errorf("seed %d (replay: go test ./test/oracle -run Seeds -seed %d -seeds 1 -ops %d)\n%v\nshrunk to\n%s",
-			seed, seed, *flagOps, sd, short)
+		which := "Seeds"
+		if pair.size > 1 {
+			which = "Ensembles -onlyseeds -config '" + pair.config + "'"
+		}
+		t.Errorf("seed %d (replay: go test ./test/oracle -run %s -seed %d -seeds 1 -ops %d)\n%v\nshrunk to\n%s",
+			seed, which, seed, *flagOps, sd, short)
 		pair.Again()
 	}
 }

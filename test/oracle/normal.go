@@ -51,7 +51,7 @@ const closeEnough = time.Hour
 // normal maps one server's values to comparable ones. It is used for one
 // transcript, from its start to its end.
 type normal struct {
-	root     string
+	names    *strings.Replacer // of the script's root and of servers
 	bases    []int64
 	sessions map[int64]string
 	passwds  map[string]string // password bytes → the session it was given to
@@ -60,7 +60,11 @@ type normal struct {
 
 // Normalise puts a transcript into comparable form.
 func Normalise(t Transcript) []Entry {
-	n := &normal{root: t.Root, bases: t.Bases, sessions: map[int64]string{}, passwds: map[string]string{}, times: map[int64]int64{}}
+	names := []string{t.Root, "$"}
+	for i, m := range t.Members {
+		names = append(names, m, fmt.Sprintf("<server %d>", i+1))
+	}
+	n := &normal{names: strings.NewReplacer(names...), bases: t.Bases, sessions: map[int64]string{}, passwds: map[string]string{}, times: map[int64]int64{}}
 	out := make([]Entry, 0, len(t.Items))
 	for _, it := range t.Items {
 		out = append(out, Entry{Step: it.Step, Conn: it.Conn, Kind: it.Kind, Exch: it.Exch, Op: it.Op,

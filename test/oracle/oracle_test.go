@@ -94,7 +94,11 @@ func corpus(t *testing.T) []Script {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no corpus: %v", err)
 	}
-	var all []Script
+	return readScripts(t, files)
+}
+
+func readScripts(t *testing.T, files []string) (all []Script) {
+	t.Helper()
 	for _, file := range files {
 		f, err := os.Open(file)
 		if err != nil {

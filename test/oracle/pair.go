@@ -22,37 +22,57 @@ type Pair struct {
 	tb     testing.TB
 	config string
 	ours   string // "zooraft", or "apache" for a run of the real server with itself
-	procs  []*peer.Server
+	size   int    // servers on each side
 }
 
 // NewPair starts two servers.
-func NewPair(tb testing.TB, config, ours string) *Pair {
+func NewPair(tb testing.TB, config, ours string) *Pair { return newPair(tb, config, ours, 1) }
+
+// ensembleSize is how many servers an ensemble has: the fewest of which one may
+// fail, and enough for a script's connections to be at a leader and at two
+// followers.
+const ensembleSize = 3
+
+// NewEnsemblePair starts two ensembles.
+func NewEnsemblePair(tb testing.TB, config, ours string) *Pair {
+	return newPair(tb, config, ours, ensembleSize)
+}
+
+func newPair(tb testing.TB, config, ours string, size int) *Pair {
 	tb.Helper()
-	p := &Pair{tb: tb, config: config, ours: ours}
+	p := &Pair{tb: tb, config: config, ours: ours, size: size}
 	p.start()
 	return p
 }
 
 func (p *Pair) start() {
 	p.tb.Helper()
-	apache := func() *peer.Server {
-		o := options(p.config)
+	p.Real = p.target("apache", "Apache ZooKeeper "+peer.ApacheVersion)
+	p.Ours = p.target(p.ours, p.ours)
+}
+
+// target starts a server or an ensemble of a kind.
+func (p *Pair) target(kind, name string) *Target {
+	p.tb.Helper()
+	o := options(p.config)
+	alone, together := peer.StartZooraft, peer.StartZooraftEnsemble
+	if kind == "apache" {
+		alone, together = peer.StartApache, peer.StartApacheEnsemble
 		maps.Copy(o.Defines, apacheOnly)
-		return peer.StartApache(p.tb, o)
-	}
-	real := apache()
-	var ours *peer.Server
-	if p.ours == "apache" {
-		ours = apache()
 	} else {
-		o := options(p.config)
 		o.Race = RaceBuilt
-		ours = peer.StartZooraft(p.tb, o)
 	}
-	p.procs = []*peer.Server{real, ours}
-	anonymous := strings.Contains(p.config, "DigestAuthenticationProvider.enabled=false")
-	p.Real = &Target{Name: "Apache ZooKeeper " + peer.ApacheVersion, Addr: real.Address, server: real, anonymous: anonymous}
-	p.Ours = &Target{Name: p.ours, Addr: ours.Address, server: ours, anonymous: anonymous}
+	t := &Target{Name: name, anonymous: strings.Contains(p.config, "DigestAuthenticationProvider.enabled=false")}
+	if p.size == 1 {
+		t.sites = []*site{{number: 1, server: alone(p.tb, o)}}
+		return t
+	}
+	e := together(p.tb, p.size, o)
+	t.members = e.Members
+	for i, s := range e.Servers {
+		t.sites = append(t.sites, &site{number: i + 1, server: s})
+	}
+	return t
 }
 
 // RaceBuilt makes new pairs take a zooraft built with the race detector.
@@ -62,19 +82,17 @@ var RaceBuilt bool
 // whatever the answers were.
 func (p *Pair) Close() {
 	p.tb.Helper()
-	for _, sign := range []string{"DATA RACE", "panic: ", "fatal error: "} {
-		log := p.procs[1].Log()
-		if i := strings.Index(log, sign); i >= 0 && p.procs[1].Kind == "zooraft" {
-			p.tb.Errorf("zooraft's log has a %q:\n%s", sign, log[i:min(len(log), i+4000)])
-		}
-	}
 	for _, t := range []*Target{p.Real, p.Ours} {
-		if t.control != nil {
-			t.control.Close()
+		for _, site := range t.sites {
+			for _, sign := range []string{"DATA RACE", "panic: ", "fatal error: "} {
+				log := site.server.Log()
+				if i := strings.Index(log, sign); i >= 0 && site.server.Kind == "zooraft" {
+					p.tb.Errorf("zooraft's log has a %q:\n%s", sign, log[i:min(len(log), i+4000)])
+				}
+			}
+			site.close()
+			site.server.Kill(p.tb)
 		}
-	}
-	for _, s := range p.procs {
-		s.Kill(p.tb)
 	}
 }
 
@@ -98,12 +116,12 @@ func (p *Pair) Run(script Script, used *Use) (*Difference, error) {
 	}
 	wg.Wait()
 	if errs[0] != nil {
-		return nil, p.withLog(errs[0], 0)
+		return nil, withLog(errs[0], p.Real)
 	}
 	p.count(out[0])
 	d := Compare(script, out[0], out[1], Rows, used)
 	if d == nil && errs[1] != nil {
-		return nil, p.withLog(errs[1], 1)
+		return nil, withLog(errs[1], p.Ours)
 	}
 	return d, nil
 }
@@ -159,15 +177,18 @@ func (p *Pair) count(t Transcript) {
 	}
 }
 
-// withLog adds the end of a server's log to an error about its run.
-func (p *Pair) withLog(err error, i int) error {
-	log := strings.Split(strings.TrimSpace(p.procs[i].Log()), "\n")
-	return fmt.Errorf("%w\nits log ends with\n%s", err, strings.Join(log[max(0, len(log)-25):], "\n"))
+// withLog adds the ends of a target's logs to an error about its run.
+func withLog(err error, t *Target) error {
+	for _, s := range t.sites {
+		log := strings.Split(strings.TrimSpace(s.server.Log()), "\n")
+		err = fmt.Errorf("%w\nthe log of its server %d ends with\n%s", err, s.number, strings.Join(log[max(0, len(log)-25):], "\n"))
+	}
+	return err
 }
 
 // String names the pair for a report.
 func (p *Pair) String() string {
-	return fmt.Sprintf("%s against %s, config %q", p.Real.Name, p.Ours.Name, p.config)
+	return fmt.Sprintf("%s against %s, %d servers each, config %q", p.Real.Name, p.Ours.Name, p.size, p.config)
 }
 
 // MakeEven starts both servers again if what scripts leave behind differs:

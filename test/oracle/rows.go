@@ -43,6 +43,15 @@ var Rows = []Row{
 		return s.Verb() == "connect" && slices.Contains(s.Tokens, "passwd=wrong") && conn != s.Conn() &&
 			len(real) == 1 && real[0].Kind == KindClose && len(ours) == 0
 	}},
+	{Name: "moved-session-is-closed", Outcome: func(s Step, conn string, real, ours []Entry) bool {
+		_, resumes := parseArgs(s.Tokens[min(2, len(s.Tokens)):]).named["session"]
+		return s.Verb() == "connect" && resumes && conn != s.Conn() &&
+			len(real) == 0 && len(ours) == 1 && ours[0].Kind == KindClose
+	}},
+	{Name: "config-node-zxid", Exchange: "getData", Field: "stat.mzxid", When: publishedText},
+	{Name: "config-node-zxid", Exchange: "exists", Field: "stat.mzxid", When: publishedText},
+	{Name: "config-node-zxid", Exchange: "getACL", Field: "stat.mzxid", When: publishedText},
+	{Name: "config-node-zxid", Exchange: "getChildren2", Field: "stat.mzxid", When: publishedText},
 	{Name: "delete-container-refused", Outcome: func(s Step, conn string, real, ours []Entry) bool {
 		return s.Op() == "deleteContainer" && conn == s.Conn() && refused(ours)
 	}},
@@ -62,6 +71,10 @@ var Rows = []Row{
 		return s.Op() == "createSession" && conn == s.Conn() && refused(ours)
 	}},
 }
+
+// publishedText tells whether a node's last change is one from before the
+// script, and none at all for the real server.
+func publishedText(real, ours string) bool { return real == "0" && ours == "old" }
 
 // hasValue tells whether any field of an entry has this value.
 func hasValue(e Entry, value string) bool {

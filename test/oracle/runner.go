@@ -43,7 +43,10 @@ type Transcript struct {
 	// the first step, and of the first write after each restart.
 	Bases []int64
 	Root  string
-	Items []Item
+	// Members are the addresses that an ensemble's servers have among each
+	// other: they become names.
+	Members []string
+	Items   []Item
 	// Closing holds the steps in which a session ended: the order of the
 	// events that it caused is not compared.
 	Closing map[int]bool
@@ -85,11 +88,13 @@ type runner struct {
 	script Script
 	step   int
 	conns  map[string]*conn
+	at     map[string]int      // by connection name: the server, counted from 1 at the script's turn
 	sess   map[string]*session // by the connection name that made it last
 	all    []*session
 	marks  map[string]int64
 	// closing tells that closeSession was sent and no fence has come yet.
 	closing bool
+	broken  error // what ended the run: a server that does not come along
 	last    int64 // highest zxid of any reply so far
 	values  values
 	out     Transcript
@@ -103,14 +108,14 @@ func (t *Target) Run(script Script) (Transcript, error) {
 		return Transcript{}, fmt.Errorf("%s: before the script: %w", t.Name, err)
 	}
 	r := &runner{
-		target: t, script: script, conns: map[string]*conn{}, sess: map[string]*session{},
+		target: t, script: script, conns: map[string]*conn{}, sess: map[string]*session{}, at: map[string]int{},
 		marks: map[string]int64{}, last: base,
-		out: Transcript{Server: t.Name, Bases: []int64{base}, Root: root, Closing: map[int]bool{}},
+		out: Transcript{Server: t.Name, Bases: []int64{base}, Root: root, Members: t.members, Closing: map[int]bool{}},
 	}
 	r.values = values{root: root, zxid: r.zxid}
 	for i := range script.Steps {
 		r.step = i
-		if err := r.do(script.Steps[i]); err != nil {
+		if err := errors.Join(r.do(script.Steps[i]), r.broken); err != nil {
 			return r.out, fmt.Errorf("%s: step %d (%s): %w", t.Name, i, script.Steps[i], err)
 		}
 	}
@@ -131,12 +136,17 @@ func (r *runner) add(it Item) {
 // fence settles every connection. Those with requests under way and the step's
 // own come first, one after the other, so that what was asked has been done;
 // then all others, whose pings travel together.
+//
+// In an ensemble a reply says only that its own server has applied the write.
+// So between the two all servers are waited for, and the second round takes all
+// connections: what one brings to the others is then in their way.
 func (r *runner) fence() {
 	if r.closing {
 		r.out.Closing[r.step] = true
 		r.closing = false
 	}
 	var rest []*conn
+	ensemble := len(r.target.sites) > 1
 	for _, name := range sortedKeys(r.conns) {
 		c := r.conns[name]
 		if len(c.queue) == 0 && name != stepAt(r.script, r.step).Conn() {
@@ -145,6 +155,13 @@ func (r *runner) fence() {
 		}
 		r.ping(c)
 		r.settle(c)
+		if ensemble && r.conns[name] == c {
+			rest = append(rest, c)
+		}
+	}
+	if _, err := r.target.settle(); err != nil {
+		r.broken = err
+		return
 	}
 	for _, c := range rest {
 		r.ping(c)

@@ -13,6 +13,7 @@ import (
 //
 //	script <name>
 //	config <key>=<value> -D<property>=<value> …
+//	turn <n>
 //	<step>
 //	…
 //
@@ -20,16 +21,24 @@ import (
 type Script struct {
 	Name   string
 	Config string // in normal form: the fields in the order given, one space between
-	Steps  []Step
+	// Turn turns the servers of an ensemble under the connections: with 0,
+	// connection a is at the leader and b and c at followers, with 1, a is at
+	// the first follower and c at the leader, and so on. One server alone does
+	// not care.
+	Turn int
+	// Fixed tells that the script means this turn and no other.
+	Fixed bool
+	Steps []Step
 }
 
 // Step is one line of a script: a verb, mostly a connection's name, and
 // arguments. The tokens are kept as written, strings quoted as in Go.
 //
-//	dial C                      open TCP, send nothing
-//	connect C [timeout=ms] [zxid=Z] [session=C] [passwd=own|wrong|zero|null|empty|short] [ro=none|0|1] [cut=n] [pad=hex]
+//	dial C [at=n]               open TCP, send nothing
+//	connect C [timeout=ms] [zxid=Z] [session=C] [passwd=own|wrong|zero|null|empty|short] [ro=none|0|1] [cut=n] [pad=hex] [at=n]
 //	call C OP …                 send a request, then fence everything
 //	send C OP …                 send a request and go on: pipelining
+//	ask C OP …                  send a request, read its answer and go on: other servers may not have it yet
 //	frame C hex                 send a frame with this payload, then fence
 //	raw C hex                   send bytes as they are; C is fenced no more
 //	cork C / uncork C           hold back what is sent; send it in one write
@@ -39,8 +48,12 @@ type Script struct {
 //	await C close               read until the server closes
 //	await C deleted PATH        read until the event of this deletion comes
 //	mark M                      remember the last zxid as @M
-//	restart [kill]              end both servers, start them on their data
-//	word abcd                   run a four-letter word; only a close or an answer counts
+//	restart [kill]              end all servers, start them on their data
+//	word abcd [at=n]            run a four-letter word; only a close or an answer counts
+//
+// at is the server of an ensemble to go to, counted from 1 at the script's turn;
+// without it connection a is at the first server, b at the second, d at the
+// first again. A session moves by a connect elsewhere.
 //
 // Z is a number, `last`, `base` or `@M`, with +n or -n behind it. In every
 // string `$` stands for the script's own root node.
@@ -59,7 +72,7 @@ func (s Step) Conn() string { return s.token(1) }
 
 // Op returns the operation of a call or send.
 func (s Step) Op() string {
-	if v := s.Verb(); v == "call" || v == "send" {
+	if v := s.Verb(); v == "call" || v == "send" || v == "ask" {
 		return s.token(2)
 	}
 	return ""
@@ -87,6 +100,9 @@ func (s Script) String() string {
 	fmt.Fprintf(&b, "script %s\n", s.Name)
 	if s.Config != "" {
 		fmt.Fprintf(&b, "config %s\n", s.Config)
+	}
+	if s.Fixed {
+		fmt.Fprintf(&b, "turn %d\n", s.Turn)
 	}
 	for _, st := range s.Steps {
 		fmt.Fprintln(&b, st)
@@ -117,6 +133,13 @@ func Parse(r io.Reader) ([]Script, error) {
 		case verb == "config":
 			scripts[len(scripts)-1].Config = strings.Join(tokens[1:], " ")
 			continue
+		case verb == "turn" && len(tokens) == 2:
+			n, err := strconv.Atoi(tokens[1])
+			if err != nil || n < 0 {
+				return nil, fmt.Errorf("line %d: turn %q", line, tokens[1])
+			}
+			scripts[len(scripts)-1].Turn, scripts[len(scripts)-1].Fixed = n, true
+			continue
 		case !verbs[verb]:
 			return nil, fmt.Errorf("line %d: unknown verb %q", line, verb)
 		}
@@ -128,7 +151,7 @@ func Parse(r io.Reader) ([]Script, error) {
 
 // verbs are the words a step may begin with.
 var verbs = map[string]bool{
-	"dial": true, "connect": true, "call": true, "send": true, "frame": true, "raw": true,
+	"dial": true, "connect": true, "call": true, "send": true, "ask": true, "frame": true, "raw": true,
 	"cork": true, "uncork": true, "fence": true, "drop": true, "expire": true,
 	"await": true, "mark": true, "word": true, "restart": true,
 }

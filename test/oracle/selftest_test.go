@@ -85,10 +85,13 @@ const (
 	atAversion, atOwner, atLength, atChildren, atPzxid        = 40, 44, 52, 56, 60
 )
 
-var planted = []struct {
+// difference is a plant with its name.
+type difference struct {
 	name string
 	make plant
-}{
+}
+
+var planted = []difference{
 	{"another error code", where(failed(proto.ErrNoNode), setErr(proto.ErrNoAuth))},
 	{"success instead of an error", where(failed(proto.ErrBadVersion), setErr(proto.ErrOK))},
 	{"an error instead of success", where(exch("sync"), setErr(proto.ErrNoNode))},
@@ -262,19 +265,7 @@ func TestPlantedDifferencesAreFound(t *testing.T) {
 	if d := Compare(script, real[0], real[1], Rows, nil); d != nil {
 		t.Fatalf("Apache ZooKeeper %s differs from itself: %v", peer.ApacheVersion, d)
 	}
-	for _, p := range planted {
-		t.Run(p.name, func(t *testing.T) {
-			changed := clone(real[1])
-			items, ok := p.make(changed.Items)
-			if !ok {
-				t.Fatal("the transcript has no place for it")
-			}
-			changed.Items = items
-			if d := Compare(script, real[0], changed, Rows, nil); d == nil {
-				t.Error("not found")
-			}
-		})
-	}
+	findPlanted(t, script, real[0], real[1], planted)
 	for _, p := range harmless {
 		t.Run(p.name, func(t *testing.T) {
 			changed := clone(real[1])
@@ -285,6 +276,24 @@ func TestPlantedDifferencesAreFound(t *testing.T) {
 			changed.Items = items
 			if d := Compare(script, real[0], changed, Rows, nil); d != nil {
 				t.Errorf("found: %v", d)
+			}
+		})
+	}
+}
+
+// findPlanted plants each difference into one of two transcripts that are alike.
+func findPlanted(t *testing.T, script Script, first, second Transcript, all []difference) {
+	t.Helper()
+	for _, p := range all {
+		t.Run(p.name, func(t *testing.T) {
+			changed := clone(second)
+			items, ok := p.make(changed.Items)
+			if !ok {
+				t.Fatal("the transcript has no place for it")
+			}
+			changed.Items = items
+			if d := Compare(script, first, changed, Rows, nil); d == nil {
+				t.Error("not found")
 			}
 		})
 	}

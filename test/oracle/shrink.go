@@ -16,7 +16,8 @@ func (p *Pair) Shrink(script Script, d *Difference, budget time.Duration) (Scrip
 		if time.Now().After(deadline) {
 			return false
 		}
-		s := Script{Name: script.Name, Config: script.Config, Steps: steps}
+		s := script
+		s.Steps = steps
 		p.MakeEven()
 		got, err := p.Run(s, nil)
 		if err != nil {

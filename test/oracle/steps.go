@@ -3,10 +3,8 @@ package oracle
 import (
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/zooraft/zooraft/internal/proto"
 	"github.com/zooraft/zooraft/test/peer"
@@ -18,6 +16,7 @@ func (r *runner) do(s Step) error {
 	c := r.conns[s.Conn()]
 	switch s.Verb() {
 	case "dial":
+		r.place(s)
 		return r.dial(s.Conn())
 	case "connect":
 		return r.connect(s)
@@ -25,7 +24,7 @@ func (r *runner) do(s Step) error {
 		r.marks[s.Conn()] = r.last
 		return nil
 	case "word":
-		return r.word(s.Conn())
+		return r.word(s)
 	case "fence":
 		r.fence()
 		return nil
@@ -40,7 +39,7 @@ func (r *runner) do(s Step) error {
 		return nil
 	}
 	switch s.Verb() {
-	case "call", "send":
+	case "call", "send", "ask":
 		return r.send(c, s)
 	case "frame", "raw":
 		return r.raw(c, s)
@@ -59,11 +58,30 @@ func (r *runner) do(s Step) error {
 	return nil
 }
 
+// place notes at which server a connection is to be: that of its at=, or else
+// that of its name.
+func (r *runner) place(s Step) {
+	r.at[s.Conn()] = home(s.Conn())
+	if n := parseArgs(s.Tokens[min(2, len(s.Tokens)):]).num("at", 0); n > 0 {
+		r.at[s.Conn()] = int(n)
+	}
+}
+
+// home is the place of a connection that a script does not put elsewhere: a is
+// at the first server, b at the second, and so on.
+func home(name string) int { return int(name[0]-'a') + 1 }
+
+// siteOf returns the server at which a connection is.
+func (r *runner) siteOf(name string) *site {
+	sites := r.target.sites
+	return sites[(r.at[name]-1+r.script.Turn)%len(sites)]
+}
+
 func (r *runner) dial(name string) error {
 	if old := r.conns[name]; old != nil {
 		r.forget(old)
 	}
-	tcp, err := peer.Open(r.target.Addr)
+	tcp, err := peer.Open(r.siteOf(name).addr())
 	if err != nil {
 		return err
 	}
@@ -76,6 +94,7 @@ func (r *runner) dial(name string) error {
 func (r *runner) connect(s Step) error {
 	a := parseArgs(s.Tokens[2:])
 	c := r.conns[s.Conn()]
+	r.place(s)
 	if c == nil || c.sess != nil || c.unfence {
 		err := r.dial(s.Conn())
 		if errors.Is(err, peer.ErrClosed) {
@@ -173,12 +192,15 @@ func (r *runner) answer(c *conn, resumed *session) {
 	r.sess[c.name] = resumed
 }
 
-// send sends a request; call fences behind it.
+// send sends a request; ask reads up to its answer, and call fences behind it.
 func (r *runner) send(c *conn, s Step) error {
 	c.xid++
 	req, err := r.values.encode(s.Tokens[2:], c.xid)
 	if err != nil {
 		return err
+	}
+	if r.spared(req.op, req.body) {
+		return nil
 	}
 	c.exch = s.Op()
 	if req.op == proto.OpCloseSession {
@@ -194,13 +216,13 @@ func (r *runner) send(c *conn, s Step) error {
 	c.queue = append(c.queue, p)
 	frame := proto.AppendInt(proto.AppendInt(nil, req.xid), int32(req.op))
 	r.write(c, append(frame, req.body...))
-	if s.Verb() == "call" && !c.corked {
+	if s.Verb() != "send" && !c.corked {
 		// The answer first, the fence then: a ping that meets a closing
 		// socket could cost the answer.
 		for len(c.queue) > 0 && r.conns[c.name] == c {
 			r.receive(c, patience)
 		}
-		if changesOthers(req.op) {
+		if s.Verb() == "call" && changesOthers(req.op) {
 			r.fence()
 		}
 	}
@@ -240,6 +262,9 @@ func (r *runner) raw(c *conn, s Step) error {
 		if len(b) >= 8 {
 			d := proto.NewDecoder(b)
 			h := d.RequestHeader()
+			if r.spared(h.Type, d.Rest()) {
+				return nil
+			}
 			c.queue = append(c.queue, pending{xid: h.Xid, op: h.Type, name: "frame"})
 		}
 		r.write(c, b)
@@ -275,35 +300,6 @@ func (r *runner) awaitClose(c *conn) {
 	}
 }
 
-// expire ends a session by silence. An ephemeral node of that session beside
-// the script's nodes, watched from the control connection, tells when. Unless
-// the connection is to stay, the session gets the shortest timeout first, so
-// that scripts can use long ones, which a slow machine does not let expire.
-func (r *runner) expire(s Step) error {
-	name := s.Conn()
-	sess := r.sess[name]
-	c := r.conns[name]
-	if sess == nil || sess.over {
-		return nil
-	}
-	gone, err := r.target.watchEnd(r, name, c, sess)
-	if err != nil {
-		return err
-	}
-	r.out.Closing[r.step] = true
-	if c = r.conns[name]; c != nil && s.token(2) == "live" {
-		r.awaitClose(c)
-	} else if !sess.over {
-		r.abandon(name, c, sess)
-	}
-	if err := gone(); err != nil {
-		return err
-	}
-	sess.over = true
-	r.fence()
-	return nil
-}
-
 // restart ends the server, by SIGKILL or SIGTERM, and starts it on the same
 // data. The connections are gone, the sessions live on.
 func (r *runner) restart(kill bool) error {
@@ -318,8 +314,10 @@ func (r *runner) restart(kill bool) error {
 
 // word runs a four-letter word on a connection of its own. Its text is for the
 // admin room's tests; here only whether there is one counts.
-func (r *runner) word(word string) error {
-	text, err := peer.Word(r.target.Addr, word)
+func (r *runner) word(s Step) error {
+	word := s.Conn()
+	r.place(Step{Tokens: append([]string{"word", "a"}, s.Tokens[2:]...)})
+	text, err := peer.Word(r.siteOf("a").addr(), word)
 	said := "nothing"
 	if err == nil && text != "" {
 		said = "something"
@@ -353,29 +351,4 @@ func evalZxid(expr string, last, base int64, marks map[string]int64) (int64, boo
 		return base + off, true
 	}
 	return 0, false
-}
-
-// shortest is the timeout of sessions that are to expire, in milliseconds; the
-// servers raise it to their minimum.
-const shortest = 1
-
-// abandon resumes a session with the shortest timeout and drops it.
-func (r *runner) abandon(name string, c *conn, sess *session) {
-	was := sess.timeout
-	sess.timeout = shortest
-	if c, _ = r.resumeHidden(name, c, sess); c != nil {
-		r.forget(c)
-	}
-	sess.timeout = was
-}
-
-// wait bounds how long the end of a session may take: its timeout, twice
-// (Apache rounds up to a tick), and what a loaded machine adds.
-func (s *session) wait() time.Duration {
-	return 2*time.Duration(s.timeout)*time.Millisecond + 2*patience
-}
-
-// errNoMarker is what a run fails with when its own bookkeeping was refused.
-func errNoMarker(code proto.ErrCode) error {
-	return fmt.Errorf("the server refused the runner's own marker: %v", code)
 }

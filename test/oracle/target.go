@@ -25,21 +25,22 @@ const markDir = "/.mark"
 // the servers grant here, so that it survives between scripts.
 const controlTimeout = 60000
 
-// Target is one running server. It runs one script at a time.
+// Target is one running server, or an ensemble. It runs one script at a time.
 type Target struct {
 	Name string
-	Addr string
 
 	// anonymous is set where the server knows no digests: scripts then need
 	// skipACL=yes, or leave nothing that the control connection may not remove.
 	anonymous bool
 
-	server  *peer.Server
-	control *peer.Conn
-	session proto.ConnectResponse // the control connection's, 0 before the first
-	xid     int32
-	runs    int // scripts begun: the number in their root's name
-	marks   int
+	// sites are the servers. Those of an ensemble stand in the order of their
+	// roles, the leader first, as seen when the script began.
+	sites []*site
+	// members are the addresses in the server lines of an ensemble, by number.
+	members []string
+
+	runs  int // scripts begun: the number in their root's name
+	marks int
 }
 
 func superDigest() string {
@@ -51,48 +52,6 @@ func superDigest() string {
 // makes no sense.
 var errControl = errors.New("oracle: the control connection was refused")
 
-// call makes a request on the control connection.
-func (t *Target) call(op proto.OpCode, body []byte) (proto.ReplyHeader, []byte, error) {
-	t.xid++
-	return t.control.Call(t.xid, op, body, 3*patience)
-}
-
-// open makes the control connection if there is none that answers.
-func (t *Target) open() error {
-	if t.control != nil {
-		if _, _, err := t.call(proto.OpExists, (&proto.PathWatch{Path: "/"}).Append(nil)); err == nil {
-			return nil
-		}
-		t.control.Close()
-		t.control = nil
-	}
-	c, err := peer.Open(t.Addr)
-	if err != nil {
-		return err
-	}
-	t.control = c
-	req := proto.ConnectRequest{TimeoutMillis: controlTimeout, Password: make([]byte, proto.PasswordLen), HasReadOnly: true}
-	if t.session.SessionID != 0 {
-		// The same session goes on: one that expired later would take a zxid.
-		req.SessionID, req.Password = t.session.SessionID, t.session.Password
-	}
-	resp, err := c.Connect(req, 3*patience)
-	if err != nil || resp.SessionID == 0 {
-		return fmt.Errorf("%w: connect: %+v, %v", errControl, resp, err)
-	}
-	t.session = resp
-	if !t.anonymous {
-		auth := proto.AuthPacket{Scheme: "digest", Auth: []byte(superCredentials)}
-		if h, _, err := c.Call(proto.XidAuth, proto.OpAuth, auth.Append(nil), patience); err != nil || h.Err != proto.ErrOK {
-			return fmt.Errorf("%w: auth: %+v, %v", errControl, h, err)
-		}
-	}
-	if _, err := t.create(markDir); err != nil {
-		return err
-	}
-	return nil
-}
-
 // create makes a node as super; one that exists is fine.
 func (t *Target) create(path string) (proto.ReplyHeader, error) {
 	req := proto.CreateRequest{Path: path, Data: []byte{}, ACL: proto.OpenACL}
@@ -103,29 +62,12 @@ func (t *Target) create(path string) (proto.ReplyHeader, error) {
 	return h, err
 }
 
-// restart ends the server and starts it on the same data, and returns the zxid
-// of the first write after that.
-func (t *Target) restart(kill bool) (base int64, err error) {
-	if kill {
-		t.server.Kill(t.server.TB())
-	} else {
-		t.server.Stop(t.server.TB())
-	}
-	t.server.Restart(t.server.TB())
-	if err := t.open(); err != nil {
-		return 0, err
-	}
-	req := proto.SetDataRequest{Path: markDir, Version: -1}
-	h, _, err := t.call(proto.OpSetData, req.Append(nil))
-	if err == nil && h.Err != proto.ErrOK {
-		err = fmt.Errorf("%w: setData %s: %v", errControl, markDir, h.Err)
-	}
-	return int64(h.Zxid), err
-}
-
 // begin makes the script's root node and returns it with its zxid.
 func (t *Target) begin() (root string, base int64, err error) {
 	if err := t.open(); err != nil {
+		return "", 0, err
+	}
+	if err := t.sortByRole(); err != nil {
 		return "", 0, err
 	}
 	t.runs++
@@ -133,6 +75,9 @@ func (t *Target) begin() (root string, base int64, err error) {
 	h, err := t.create(root)
 	if err == nil && h.Err != proto.ErrOK {
 		err = fmt.Errorf("%w: the root %s exists", errControl, root)
+	}
+	if err == nil {
+		_, err = t.settle()
 	}
 	return root, int64(h.Zxid), err
 }
@@ -174,7 +119,7 @@ func (t *Target) endSession(s *session) error {
 }
 
 func (t *Target) tryEndSession(s *session) error {
-	c, err := peer.Open(t.Addr)
+	c, err := peer.Open(t.sites[0].addr())
 	if err != nil {
 		return err
 	}
@@ -219,98 +164,6 @@ func (t *Target) empty(path string) error {
 	return nil
 }
 
-// watchEnd puts a marker node into a session and returns a function that waits
-// until the session's end has removed it.
-func (t *Target) watchEnd(r *runner, name string, c *conn, s *session) (gone func() error, err error) {
-	if c == nil || !r.fenced(c) {
-		if c, err = r.resumeHidden(name, c, s); c == nil || err != nil {
-			return func() error { return nil }, err
-		}
-	}
-	t.marks++
-	path := fmt.Sprintf("%s/m%06d-%04d", markDir, t.runs, t.marks%10000)
-	req := proto.CreateRequest{Path: path, ACL: proto.OpenACL, Flags: proto.CreateEphemeral}
-	code, ok := r.hidden(c, proto.OpCreate, req.Append(nil, proto.OpCreate))
-	if !ok {
-		return func() error { return nil }, nil
-	}
-	if code != proto.ErrOK {
-		return nil, errNoMarker(code)
-	}
-	if h, _, err := t.call(proto.OpExists, (&proto.PathWatch{Path: path, Watch: true}).Append(nil)); err != nil || h.Err != proto.ErrOK {
-		return nil, fmt.Errorf("%w: watch %s: %v, %v", errControl, path, h.Err, err)
-	}
-	return func() error { return t.awaitDeleted(path, s.wait()) }, nil
-}
-
-// resumeHidden reconnects an expiring session without a trace in the
-// transcript. It returns nil when the session has ended already.
-func (r *runner) resumeHidden(name string, old *conn, s *session) (*conn, error) {
-	if old != nil {
-		r.forget(old)
-	}
-	if err := r.dial(name); err != nil {
-		return nil, err
-	}
-	c := r.conns[name]
-	req := proto.ConnectRequest{TimeoutMillis: s.timeout, SessionID: proto.SessionID(s.id), Password: s.passwd}
-	resp, err := c.tcp.Connect(req, patience)
-	if err != nil || resp.SessionID == 0 {
-		r.forget(c)
-		s.over = true
-		return nil, nil
-	}
-	c.sess = s
-	return c, nil
-}
-
-// hidden makes a request of the runner's own on a script's connection. ok is
-// false when the server closed it instead.
-func (r *runner) hidden(c *conn, op proto.OpCode, body []byte) (code proto.ErrCode, ok bool) {
-	const xid = 0x6f000000 // far from what scripts use
-	c.queue = append(c.queue, pending{xid: xid, op: op, name: op.String(), hide: true})
-	_ = c.tcp.SendRequest(xid, op, body)
-	for r.conns[c.name] == c {
-		b, err := c.tcp.Receive(patience)
-		if err != nil {
-			r.add(Item{Conn: c.name, Kind: KindClose, Exch: c.exch})
-			r.forget(c)
-			return 0, false
-		}
-		it, hide := r.match(c, b)
-		if !hide {
-			r.add(it)
-			continue
-		}
-		if h := proto.NewDecoder(b).ReplyHeader(); h.Xid == xid {
-			return h.Err, true
-		}
-	}
-	return 0, false
-}
-
-// awaitDeleted waits for the deletion event of a path on the control
-// connection.
-func (t *Target) awaitDeleted(path string, limit time.Duration) error {
-	for deadline := time.Now().Add(limit); time.Now().Before(deadline); {
-		b, err := t.control.Receive(time.Until(deadline))
-		if err != nil {
-			return fmt.Errorf("waiting for the end of a session: %w", err)
-		}
-		d := proto.NewDecoder(b)
-		if h := d.ReplyHeader(); h.Xid != proto.XidNotification {
-			continue
-		}
-		if e := d.WatcherEvent(); e.Path == path && e.Type == proto.EventNodeDeleted {
-			// The real server closes the session's connections behind the event;
-			// it comes to the next request when it has done so.
-			_, _, err := t.call(proto.OpExists, (&proto.PathWatch{Path: "/"}).Append(nil))
-			return err
-		}
-	}
-	return fmt.Errorf("the session has not ended after %v", limit)
-}
-
 // apacheOnly are settings that only make the real server faster to test.
 var apacheOnly = map[string]string{"zookeeper.forceSync": "no"}
 
@@ -353,6 +206,9 @@ func Configs(scripts []Script) []string {
 // leftovers describes the nodes that scripts can change for good.
 func (t *Target) leftovers() (string, error) {
 	if err := t.open(); err != nil {
+		return "", err
+	}
+	if _, err := t.settle(); err != nil {
 		return "", err
 	}
 	var out string
