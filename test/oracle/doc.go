@@ -26,6 +26,23 @@
 // of docs/compatibility.md; a row masks one field of one kind of exchange, and
 // each run prints how often each row was used.
 //
+// # Ensembles
+//
+// The same scripts run over three servers of each kind. Connection a of a script
+// is at one server, b at the next, c at the third; a script's turn says which of
+// them leads, and a connect with at= moves a session. What an ensemble does at
+// its own pace is not compared, and this is all of it: when a server learns of a
+// write that another one has answered. So the fence behind a step first waits
+// until all servers have applied the same (Target.settle), and then pings: an
+// event belongs to the step that caused it, at whichever server its watcher is.
+// Behind `ask` there is no fence, and a script must read behind a sync of its
+// own. The order on one connection is compared as with one server, also where
+// reads and writes are pipelined through a follower; the order between
+// connections never is.
+//
+// A write whose record cannot be read is not sent to ensembles, since it stops
+// the real one (spared).
+//
 // # How to use it
 //
 //	go test ./test/oracle                                   everything, 20 fresh seeds
@@ -33,6 +50,9 @@
 //	go test ./test/oracle -run Corpus -script file.txt      scripts of your own
 //	go test ./test/oracle -run Corpus -script file.txt -print    what the real server says
 //	go test ./test/oracle -run Seeds -ours apache           the real server with itself
+//	go test ./test/oracle -run Ensembles                    three servers, a few fresh seeds
+//	go test ./test/oracle -run Ensembles -full              the same with every configuration, turn and restart
+//	go test ./test/oracle -run Ensembles -onlyseeds -seeds 100
 //
 // The scripts under corpus follow the sections of ZooKeeper's protocol; their
 // language is at Step. A difference prints the step, both servers' answers and

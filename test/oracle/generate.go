@@ -160,6 +160,9 @@ func (g *generator) reconnect(c string) {
 			g.add("connect %s%s", c, g.anywhere(c))
 			return
 		}
+		if g.ensemble {
+			g.add("drop d")
+		}
 	case n == 3:
 		g.add("connect %s session=%s passwd=zero%s", c, g.pick("0x123456789", "-1", "0x7fffffffffffffff"), g.anywhere(c))
 	}

@@ -113,13 +113,17 @@ func (n *normal) zxid(z int64) string {
 	return "old"
 }
 
+// notItsTime stands for a time that differs from one that the same zxid had
+// before.
+const notItsTime = "not the time of its zxid"
+
 // time returns "t" for the one time that belongs to a zxid.
 func (n *normal) time(zxid, ms int64) string {
 	if ms == 0 {
 		return "0"
 	}
 	if was, ok := n.times[zxid]; ok && was != ms {
-		return "not the time of its zxid"
+		return notItsTime
 	}
 	n.times[zxid] = ms
 	if d := time.Since(time.UnixMilli(ms)); d > closeEnough || d < -closeEnough {
