@@ -42,7 +42,7 @@ func (n Name) Func() string {
 	return f
 }
 
-var testName = regexp.MustCompile("`([a-z0-9_/.]*)\\.((?:Test|Fuzz)[^`]*)`")
+var testName = regexp.MustCompile("`([a-z0-9_/.]*)\\.((?:Test|Fuzz|Example)[^`]*)`")
 
 // Parse reads the page.
 func Parse(page []byte) ([]Row, error) {

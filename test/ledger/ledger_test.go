@@ -69,7 +69,7 @@ func TestEveryNamedTestExists(t *testing.T) {
 	}
 }
 
-// testFunctions lists the tests and fuzz targets of a folder.
+// testFunctions lists the tests, fuzz targets and examples of a folder.
 func testFunctions(t *testing.T, folder string) []string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(toolchain.Root(), filepath.FromSlash(folder), "*_test.go"))
@@ -84,7 +84,9 @@ func testFunctions(t *testing.T, folder string) []string {
 		}
 		for _, decl := range file.Decls {
 			f, ok := decl.(*ast.FuncDecl)
-			if ok && f.Recv == nil && (strings.HasPrefix(f.Name.Name, "Test") || strings.HasPrefix(f.Name.Name, "Fuzz")) {
+			if ok && f.Recv == nil && slices.ContainsFunc([]string{"Test", "Fuzz", "Example"}, func(kind string) bool {
+				return strings.HasPrefix(f.Name.Name, kind)
+			}) {
 				all = append(all, f.Name.Name)
 			}
 		}
