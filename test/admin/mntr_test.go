@@ -138,11 +138,12 @@ func TestThePageOfMetricsTellsTheTruth(t *testing.T) {
 	d.create("/d", "", 1, proto.ErrOK)
 	d.read(proto.OpExists, "/d", true, proto.ErrOK)
 	_, values := monitor(t, s)
-	// The script meets no limit, no failure, no pause, no snapshot and no replica
-	// that differs.
+	// The script meets no limit, no failure, no pause, no snapshot, no replica
+	// that differs, and no ensemble.
 	quiet := regexp.MustCompile(`snapshottime|startup_snap_load_time|jvm_pause|_(rejected|dropped|expired)$|^(stale|throttled|large|request_throttle|quota_exceeded)_|` +
 		`without_zk_server_running|token_deficit|connection_drop_count|node_(created|children)_watch|outstanding_requests|` +
-		`connection_drop_probability|auth_failed_count|digest_mismatches`)
+		`connection_drop_probability|auth_failed_count|digest_mismatches|` +
+		`^(quorum_size|local_sessions|observer_master_id|learners|synced_.*|leader_uptime|(last|max|min)_proposal_size)$`)
 	row := regexp.MustCompile("(?m)^\\| `([a-z0-9_]+)` \\|.*\\| (same|nearest|0) \\|")
 	rows := row.FindAllStringSubmatch(string(page), -1)
 	if len(rows) < 100 {
