@@ -31,17 +31,26 @@ func exitCode(err error) int {
 	return config.ExitUnexpected
 }
 
+// printed tells whether an error has been shown by the command itself.
+func printed(err error) bool {
+	var shown interface{ printed() }
+	return errors.As(err, &shown)
+}
+
 // run executes a command line. -Dname=value arguments are taken out first and
 // handed to the commands through the context.
 func run(args []string, stdout, stderr io.Writer) int {
-	defines, rest := config.SplitDefines(args)
+	defines, rest := []string(nil), zkDashes(args)
+	if len(args) == 0 || args[0] != "shell" { // whose words may look like anything
+		defines, rest = config.SplitDefines(args)
+	}
 	root := newRootCommand()
 	root.SetArgs(rest)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	root.SetFlagErrorFunc(flagError)
 	err := root.ExecuteContext(withDefines(root.Context(), defines))
-	if err != nil {
+	if err != nil && !printed(err) {
 		fmt.Fprintf(stderr, "zooraft: %s\n", strings.TrimPrefix(err.Error(), "zooraft: "))
 	}
 	return exitCode(err)

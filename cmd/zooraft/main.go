@@ -31,6 +31,7 @@ func newRootCommand() *cobra.Command {
 		newHealthCommand(),
 		newMoveLogCommand(),
 		newServeCommand(),
+		newShellCommand(),
 		newVersionCommand(),
 	)
 	return root

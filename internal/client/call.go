@@ -28,6 +28,10 @@ type Call struct {
 	Reply []byte
 	// Err says why there is no answer; a bad code in Header is no Err.
 	Err error
+
+	// answered, when set, is called by the read loop before Done receives the
+	// call, so that what it does precedes every later event.
+	answered func(*Call)
 }
 
 // Do sends a request and returns its call, to be waited for or left alone.

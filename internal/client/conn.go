@@ -3,6 +3,7 @@ package client
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"net"
 	"sync"
@@ -36,6 +37,11 @@ type Options struct {
 	EventBuffer int
 	// NoPings leaves the session to expire when nothing is sent.
 	NoPings bool
+	// TLS, when set, is spoken before the handshake. Default: plain.
+	TLS *tls.Config
+	// Notify, when set, takes the watch events in place of Events, in the order
+	// of the wire among the answers. The read loop calls it: it must not wait.
+	Notify func(Event)
 }
 
 func (o *Options) fill() {
@@ -95,8 +101,7 @@ type Conn struct {
 // that only.
 func Dial(ctx context.Context, addr string, o Options) (*Conn, error) {
 	o.fill()
-	var dialer net.Dialer
-	socket, err := dialer.DialContext(ctx, "tcp", addr)
+	socket, err := dialSocket(ctx, addr, o.TLS)
 	if err != nil {
 		return nil, fmt.Errorf("dial: %w", err)
 	}
@@ -116,6 +121,16 @@ func Dial(ctx context.Context, addr string, o Options) (*Conn, error) {
 		c.mu.Unlock()
 	}
 	return c, nil
+}
+
+// dialSocket connects, over TLS when a configuration is given.
+func dialSocket(ctx context.Context, addr string, config *tls.Config) (net.Conn, error) {
+	if config == nil {
+		var dialer net.Dialer
+		return dialer.DialContext(ctx, "tcp", addr)
+	}
+	dialer := tls.Dialer{Config: config}
+	return dialer.DialContext(ctx, "tcp", addr)
 }
 
 func (c *Conn) handshake(ctx context.Context, reader *bufio.Reader) error {

@@ -18,6 +18,8 @@ var (
 	ErrSilent = errors.New("client: server is silent")
 	// ErrProtocol is returned when the server's bytes make no sense.
 	ErrProtocol = errors.New("client: protocol violated")
+	// ErrNoServer is returned when no server of a Session could be reached.
+	ErrNoServer = errors.New("client: no server can be reached")
 	// ErrEventsFull is returned when watch events came faster than they were
 	// taken and Options.EventBuffer was full.
 	ErrEventsFull = errors.New("client: event buffer full")

@@ -81,6 +81,9 @@ func (c *Conn) receive(frame []byte) error {
 	}
 	call.Header = header
 	call.Reply = append(call.Reply[:0], d.Rest()...)
+	if call.answered != nil {
+		call.answered(call)
+	}
 	call.Done <- call
 	return nil
 }
@@ -89,6 +92,10 @@ func (c *Conn) notify(header proto.ReplyHeader, d *proto.Decoder) error {
 	event := Event{WatcherEvent: d.WatcherEvent(), Zxid: header.Zxid}
 	if d.Err() != nil {
 		return fmt.Errorf("%w: %v", ErrProtocol, d.Err())
+	}
+	if c.options.Notify != nil {
+		c.options.Notify(event)
+		return nil
 	}
 	select {
 	case c.events <- event:

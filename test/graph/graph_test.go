@@ -37,6 +37,7 @@ var rooms = map[string][]string{
 	"internal/auth":      {"internal/proto"},
 	"internal/client":    {"internal/proto"},
 	"internal/bench":     {"internal/client", "internal/proto"},
+	"internal/shell":     {"internal/client", "internal/proto"},
 	"internal/state":     {"internal/proto", "internal/session", "internal/snapshot", "internal/tree", "internal/watch"},
 	"internal/admin":     {"internal/metrics", "internal/proto"},
 	"internal/server": {
@@ -47,7 +48,7 @@ var rooms = map[string][]string{
 	"zktest":           {"internal/config", "internal/proto", "internal/server"},
 	"internal/control": {"zktest"},
 	"cmd/zooraft": {
-		"", "internal/admin", "internal/bench", "internal/config", "internal/control", "internal/server", "zktest",
+		"", "internal/admin", "internal/bench", "internal/config", "internal/control", "internal/server", "internal/shell", "zktest",
 	},
 }
 
@@ -62,6 +63,7 @@ var owners = []struct {
 	{"github.com/hashicorp/", []string{"internal/consensus"}, "Raft is one room's secret"},
 	{"go.etcd.io/bbolt", []string{"internal/consensus"}, "it is the file below one of the log stores"},
 	{"golang.org/x/sys", []string{"internal/consensus"}, "system calls of the log's files"},
+	{"golang.org/x/term", []string{"cmd/zooraft", "internal/shell"}, "only a shell draws on a terminal"},
 	{"github.com/spf13/", []string{"cmd/zooraft"}, "a command line is no one else's business"},
 	{"github.com/prometheus/", []string{""}, "who embeds a server hands in their registerer"},
 	{"github.com/", nil, "a new dependency needs a line here and in docs/dependencies.md"},
