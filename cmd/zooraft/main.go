@@ -24,11 +24,13 @@ func newRootCommand() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.CompletionOptions.HiddenDefaultCmd = true
+	root.CompletionOptions.DisableDefaultCmd = true // ours names three shells
 	root.AddCommand(
 		newBenchCommand(),
+		newCompletionCommand(),
 		newConfigCommand(),
 		newHealthCommand(),
+		newManCommand(),
 		newMoveLogCommand(),
 		newServeCommand(),
 		newShellCommand(),

@@ -116,6 +116,9 @@ func (v *settingValue) Set(text string) error {
 // zkDashes gives the shell's own flags, which zkCli.sh writes with one dash, the
 // two that pflag needs, and lets --wait take its value from the next word.
 func zkDashes(args []string) []string {
+	if len(args) > 1 && strings.HasPrefix(args[0], "__complete") {
+		return append(args[:1:1], zkDashes(args[1:])...)
+	}
 	if len(args) == 0 || args[0] != "shell" {
 		return args
 	}

@@ -37,7 +37,8 @@ var globalFlags = []flag{
 func allCommands() []*command {
 	return slices.Concat(
 		nodeCommands(), listCommands(), deleteCommands(), aclCommands(), quotaCommands(), ensembleCommands(),
-		watchCommands(), ownCommands(),
+		watchCommands(), ownCommands(), treeCommands(), findCommands(), copyCommands(), diffCommands(), editCommands(),
+		dumpCommands(), whoCommands(), topCommands(),
 	)
 }
 

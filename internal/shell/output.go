@@ -170,24 +170,31 @@ func aclTexts(acls []proto.ACL) []string {
 func parseACL(text string, complain func(format string, args ...any)) []proto.ACL {
 	acls := []proto.ACL{}
 	for _, entry := range strings.Split(text, ",") {
-		first, last := strings.IndexByte(entry, ':'), strings.LastIndexByte(entry, ':')
-		if first < 0 || first == last {
-			complain("%s does not have the form scheme:id:perm", entry)
-			continue
+		if acl, ok := parseEntry(entry, complain); ok {
+			acls = append(acls, acl)
 		}
-		acl := proto.ACL{ID: proto.ID{Scheme: entry[:first], ID: entry[first+1 : last]}}
-		for _, letter := range entry[last+1:] {
-			known := false
-			for _, p := range permLetters {
-				if rune(p.letter) == letter {
-					acl.Perms, known = acl.Perms|p.bit, true
-				}
-			}
-			if !known {
-				complain("Unknown perm type: %c", letter)
-			}
-		}
-		acls = append(acls, acl)
 	}
 	return acls
+}
+
+// parseEntry reads one entry, whose id may hold commas and colons.
+func parseEntry(entry string, complain func(format string, args ...any)) (acl proto.ACL, ok bool) {
+	first, last := strings.IndexByte(entry, ':'), strings.LastIndexByte(entry, ':')
+	if first < 0 || first == last {
+		complain("%s does not have the form scheme:id:perm", entry)
+		return acl, false
+	}
+	acl.ID = proto.ID{Scheme: entry[:first], ID: entry[first+1 : last]}
+	for _, letter := range entry[last+1:] {
+		known := false
+		for _, p := range permLetters {
+			if rune(p.letter) == letter {
+				acl.Perms, known = acl.Perms|p.bit, true
+			}
+		}
+		if !known {
+			complain("Unknown perm type: %c", letter)
+		}
+	}
+	return acl, true
 }

@@ -138,7 +138,7 @@ func (sh *Shell) Run(ctx context.Context, line []string) error {
 	if err == nil && flushed != nil {
 		err = fmt.Errorf("write the answer: %w", flushed)
 	}
-	if err != nil && !errors.Is(err, errQuit) {
+	if err != nil && !errors.Is(err, errQuit) && !errors.Is(err, context.Canceled) {
 		sh.complain(err)
 	}
 	return err
