@@ -186,6 +186,10 @@ func runShell(ctx context.Context, given shell.Values, flags shellFlags, args []
 		config.Wait = config.Timeout
 	}
 	config.HistoryFile = shell.HistoryFile(os.Getenv)
+	lines := bufio.NewReader(streams.In)
+	if len(args) == 0 && !streams.InTerminal {
+		streams.In = lines // so that a command takes the lines that follow it
+	}
 	sh := shell.New(config, streams)
 	defer sh.Close()
 	switch {
@@ -196,7 +200,6 @@ func runShell(ctx context.Context, given shell.Values, flags shellFlags, args []
 	case streams.InTerminal && streams.OutTerminal:
 		return sh.Interactive(ctx)
 	}
-	lines := bufio.NewReader(streams.In)
 	return sh.Lines(ctx, func() (string, error) {
 		line, err := lines.ReadString('\n')
 		if err == io.EOF && line != "" {

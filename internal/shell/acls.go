@@ -209,7 +209,7 @@ func runWhoAmI(ctx context.Context, in *invocation) error {
 	for _, id := range ids {
 		value = append(value, identity{id.Scheme, id.ID})
 	}
-	return in.answer(value, func(w io.Writer) {
+	return in.answer(map[string]any{"identities": value}, func(w io.Writer) {
 		fmt.Fprintln(w, "Auth scheme: User")
 		for _, id := range ids {
 			fmt.Fprintf(w, "%s: %s\n", id.Scheme, id.ID)

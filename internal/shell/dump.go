@@ -107,7 +107,7 @@ func runLoad(ctx context.Context, in *invocation) error {
 			if asServer(err, &server) {
 				return err
 			}
-			return fmt.Errorf("line %d: %w", number, err)
+			return failf(err, "line %d: %s", number, Message(err))
 		}
 	}
 	if err := cmpErr(lines.Err(), c.finish(ctx)); err != nil {

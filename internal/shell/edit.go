@@ -39,7 +39,7 @@ func runEdit(ctx context.Context, in *invocation) error {
 	}
 	edited, err := in.sh.edit(ctx, name)
 	if err != nil {
-		return fmt.Errorf("%w; the text is in %s", err, name)
+		return failf(err, "%s; the text is in %s", Message(err), name)
 	}
 	if bytes.Equal(edited, data) {
 		os.Remove(name)
@@ -47,9 +47,9 @@ func runEdit(ctx context.Context, in *invocation) error {
 	}
 	if stat, err = in.session.Set(ctx, node, edited, stat.Version); err != nil {
 		if sameCode(err, proto.ErrBadVersion) {
-			return &failure{text: fmt.Sprintf("%s was changed by somebody else meanwhile; your text is in %s", node, name), cause: err}
+			return failf(err, "%s was changed by somebody else meanwhile; your text is in %s", node, name)
 		}
-		return fmt.Errorf("%w; the text is in %s", err, name)
+		return failf(err, "%s; your text is in %s", Message(err), name)
 	}
 	os.Remove(name)
 	return in.say(map[string]any{"path": node, "changed": true, "version": stat.Version}, "version %d", stat.Version)
@@ -85,7 +85,10 @@ func (sh *Shell) edit(ctx context.Context, name string) ([]byte, error) {
 		}
 	}
 	cmd := exec.CommandContext(ctx, "sh", "-c", editor+` "$1"`, "sh", name)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = sh.streams.In, sh.streams.Out, sh.streams.Err
+	cmd.Stdout, cmd.Stderr = sh.streams.Out, sh.streams.Err
+	if file, ok := sh.streams.In.(*os.File); ok { // else the lines to come are no editor's
+		cmd.Stdin = file
+	}
 	if err := cmd.Run(); err != nil {
 		return nil, fmt.Errorf("editor %s: %w", editor, err)
 	}

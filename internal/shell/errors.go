@@ -54,7 +54,8 @@ type failure struct {
 func (f *failure) Error() string { return f.text }
 func (f *failure) Unwrap() error { return f.cause }
 
-// failf makes an error of a kind whose text does not name the kind.
+// failf makes an error with a text of its own; its kind or cause decides the
+// exit code.
 func failf(kind error, format string, args ...any) error {
 	return &failure{text: fmt.Sprintf(format, args...), cause: kind}
 }

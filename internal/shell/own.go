@@ -110,7 +110,7 @@ func runHistory(_ context.Context, in *invocation) error {
 	for i := max(0, len(lines)-1-historyLines); i < len(lines); i++ {
 		entries = append(entries, entry{i, lines[i]})
 	}
-	return in.answer(entries, func(w io.Writer) {
+	return in.answer(map[string]any{"lines": entries}, func(w io.Writer) {
 		for _, e := range entries {
 			fmt.Fprintf(w, "%d - %s\n", e.Number, e.Line)
 		}
