@@ -13,8 +13,13 @@ import (
 // eventually waits for a state; the patience is only met by a hang.
 func eventually(t *testing.T, what string, reached func() bool) {
 	t.Helper()
-	for late := time.Now().Add(patience); !reached(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(late) {
+	late := time.After(patience)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for !reached() {
+		select {
+		case <-tick.C:
+		case <-late:
 			t.Fatalf("%s: not within %v", what, patience)
 		}
 	}
