@@ -120,12 +120,14 @@ const maxSetWatchesBytes = 128 << 10
 // setWatches returns the requests that set all watches again, none if there are
 // none.
 func (w *watchTable) setWatches(seen proto.Zxid) [][]byte {
+	none := []string{} // a null list is refused
+	empty := proto.SetWatches{RelativeZxid: seen, Data: none, Exist: none, Child: none, Persistent: none, PersistentRecur: none}
 	var requests [][]byte
-	next, size := proto.SetWatches{RelativeZxid: seen}, 0
+	next, size := empty, 0
 	flush := func() {
 		if size > 0 {
 			requests = append(requests, next.Append(nil, true))
-			next, size = proto.SetWatches{RelativeZxid: seen}, 0
+			next, size = empty, 0
 		}
 	}
 	add := func(table map[string]bool, list func() *[]string) {
