@@ -50,6 +50,8 @@ configuration, 3 the data directory cannot be used.`,
 			options := configOptions(cmd, args)
 			options.Listen, options.DataDir, options.PortFile = flags.listen, flags.dataDir, flags.portFile
 			options.AllowUnprotected = flags.allowUnprotected
+			// Who reads the log may go away; that is no reason to stop serving.
+			signal.Ignore(syscall.SIGPIPE)
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
 			if err := flags.check(cmd, args); err != nil {
