@@ -9,7 +9,7 @@ func refusedKeys() []key {
 	number := func(_ *Config, raw string) error { _, err := parseInt(raw); return err }
 	const tls, sasl, audit = "TLS is not in this version.", "SASL is not in this version.", "The audit log is not in this version."
 	return []key{
-		{name: "secureClientPort", note: tls, set: number},
+		{name: "secureClientPort", note: tls, set: number, asks: notZero},
 		{name: "secureClientPortAddress", note: tls, asks: notZero},
 		{name: "sslQuorum", note: tls, set: strict, asks: isTrue},
 		{name: "portUnification", note: tls, set: strict, asks: isTrue},

@@ -51,7 +51,7 @@ func TestProtectionThatIsTurnedOffIsAccepted(t *testing.T) {
 	for _, line := range []string{
 		"sslQuorum=false", "portUnification=false", "client.portUnification=false", "sessionRequireClientSASLAuth=false",
 		"enforce.auth.enabled=false", "enforce.auth.schemes=sasl", "quorum.auth.enableSasl=false", "audit.enable=false",
-		"quorum.auth.server.saslLoginContext=QuorumServer", "admin.forceHttps=false", "fips-mode=true", "sslQuorumReloadCertFiles=true",
+		"quorum.auth.server.saslLoginContext=QuorumServer", "admin.forceHttps=false", "fips-mode=true", "sslQuorumReloadCertFiles=true", "secureClientPort=0",
 	} {
 		if _, report, err := load(t, Options{File: writeConfig(t, small+line)}); err != nil || len(report.Warnings) > 0 {
 			t.Errorf("%s: error %v, warnings %v", line, err, report.Warnings)
