@@ -12,6 +12,7 @@ import (
 // asynchronous, compiled with the client's own source in its threaded form.
 // The source is the one that npm's zookeeper ships and configures.
 func TestCClient(t *testing.T) {
+	takeTurn(t)
 	toolchain.Need(t, "gcc", "make", "java", "mvn")
 	modules := nodeModules(t)
 	source := filepath.Join(modules, "node_modules", "zookeeper", "deps", "zookeeper-client-c")

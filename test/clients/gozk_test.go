@@ -4,14 +4,10 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -22,6 +18,7 @@ import (
 const gozkVersion = "github.com/go-zookeeper/zk@v1.0.4"
 
 func TestGoClient(t *testing.T) {
+	takeTurn(t)
 	toolchain.Need(t, "java", "mvn")
 	source := gozkSource(t)
 	program := filepath.Join(filepath.Dir(source), "gozk.test")
@@ -51,61 +48,12 @@ func gozkSource(t *testing.T) string {
 	return dir
 }
 
-// gozkWaiting finds the tests that start an ensemble: those that call
-// StartTestCluster with a size above one.
-func gozkWaiting(t *testing.T, source string) []string {
-	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(source, "*_test.go"))
-	if err != nil || len(paths) == 0 {
-		t.Fatalf("no tests in %s: %v", source, err)
-	}
-	var waiting []string
-	for _, path := range paths {
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, declaration := range file.Decls {
-			function, ok := declaration.(*ast.FuncDecl)
-			if ok && strings.HasPrefix(function.Name.Name, "Test") && startsEnsemble(function) {
-				waiting = append(waiting, function.Name.Name)
-			}
-		}
-	}
-	return waiting
-}
-
-func startsEnsemble(function *ast.FuncDecl) bool {
-	found := false
-	ast.Inspect(function, func(node ast.Node) bool {
-		call, ok := node.(*ast.CallExpr)
-		if !ok || len(call.Args) < 2 {
-			return true
-		}
-		name, ok := call.Fun.(*ast.Ident)
-		size, literal := call.Args[1].(*ast.BasicLit)
-		if ok && literal && name.Name == "StartTestCluster" {
-			n, err := strconv.Atoi(size.Value)
-			found = found || err == nil && n > 1
-		}
-		return true
-	})
-	return found
-}
-
 // runGozk runs the compiled suite and reads its verdicts.
 func runGozk(t *testing.T, g target, source, program string, names []string) map[string]Result {
 	t.Helper()
 	folder, env := standin(t, g)
-	tests := map[string]Result{}
-	args := []string{"tool", "test2json", program, "-test.v=test2json", "-test.timeout=5m"}
-	if names == nil {
-		waiting := gozkWaiting(t, source)
-		for _, name := range waiting {
-			tests[name] = Result{Status: Waiting, Detail: NeedsServers}
-		}
-		args = append(args, "-test.skip=^("+strings.Join(waiting, "|")+")$")
-	} else {
+	args := []string{"tool", "test2json", program, "-test.v=test2json", "-test.timeout=10m"}
+	if names != nil {
 		args = append(args, "-test.run=^("+strings.Join(topLevel(names), "|")+")$")
 	}
 	cmd := exec.Command("go", args...)
@@ -114,9 +62,7 @@ func runGozk(t *testing.T, g target, source, program string, names []string) map
 	cmd.Env = append(cmd.Env, "ZOOKEEPER_BIN_PATH="+folder, "STANDIN_OLD_DATE=1", "TMPDIR="+g.folder)
 	out, runErr := cmd.Output()
 	os.WriteFile(filepath.Join(g.folder, "gozk.json"), out, 0o644)
-	for name, result := range readTestJSON(out) {
-		tests[name] = result
-	}
+	tests := readTestJSON(out)
 	if runErr != nil && len(tests) == 0 {
 		t.Fatalf("the suite did not run: %v", runErr)
 	}

@@ -18,6 +18,7 @@ import (
 )
 
 func TestKazoo(t *testing.T) {
+	takeTurn(t)
 	toolchain.Need(t, "python3", "java", "mvn")
 	venv := kazooVenv(t)
 	compare(t, suite{
@@ -25,7 +26,9 @@ func TestKazoo(t *testing.T) {
 		run: func(t *testing.T, g target, names []string) map[string]Result {
 			return runKazoo(t, g, venv, 1, names)
 		},
-		settle: func(t *testing.T, g target, tests map[string]Result) { settleKazoo(t, g, venv, tests) },
+		ensemble: func(t *testing.T, g target, names []string) map[string]Result {
+			return runKazoo(t, g, venv, 3, names)
+		},
 	})
 }
 
@@ -46,13 +49,17 @@ func kazooVenv(t *testing.T) string {
 	return dir
 }
 
-// kazooNeed knows the tests of SASL and of TLS by the suite's own names.
+// kazooNeed knows the tests that wait by the suite's own names.
 func kazooNeed(test string) (need string, waits bool) {
 	switch {
 	case strings.Contains(test, "SASL"):
 		return NeedsSASL, true
 	case strings.Contains(test, "TestSSL"):
 		return NeedsTLS, true
+	case strings.Contains(test, "TestReconfig::"):
+		return NeedsReconfig, true
+	case strings.Contains(test, "TestReadOnlyMode::"):
+		return NeedsReadOnly, true
 	}
 	return "", false
 }
@@ -64,7 +71,7 @@ const kazooGreen = "(gevent or eventlet)"
 // kazooWaits selects what kazooNeed names. pytest matches without regard to
 // case: "SSL" alone would also take the tests of client options that need no
 // server with TLS.
-const kazooWaits = "(SASL or TestSSL)"
+const kazooWaits = "(SASL or TestSSL or TestReconfig or TestReadOnlyMode)"
 
 // runKazoo runs the suite, or the named tests.
 func runKazoo(t *testing.T, g target, venv string, servers int, names []string) map[string]Result {
@@ -119,22 +126,6 @@ func pytestKazoo(t *testing.T, g target, venv string, env []string, label string
 		return nil
 	}
 	return tests
-}
-
-// settleKazoo runs what failed on one real server on three of them: what then
-// passes needs several servers and waits. The suite itself does not mark these.
-func settleKazoo(t *testing.T, g target, venv string, tests map[string]Result) {
-	t.Helper()
-	report := Report{Tests: tests}
-	failed := report.names(Failed)
-	if len(failed) == 0 {
-		return
-	}
-	for name, result := range runKazoo(t, g, venv, 3, failed) {
-		if _, known := tests[name]; known && result.Status == Passed {
-			tests[name] = Result{Status: Waiting, Detail: NeedsServers}
-		}
-	}
 }
 
 // withoutCI is the environment less CI, on which kazoo checks its own build.

@@ -15,6 +15,7 @@ import (
 // TestNodePureClient is npm's node-zookeeper-client: its own tests, which need
 // no server, and our checks of every call.
 func TestNodePureClient(t *testing.T) {
+	takeTurn(t)
 	modules := nodeModules(t)
 	compare(t, suite{name: "node-zookeeper-client", run: func(t *testing.T, g target, names []string) map[string]Result {
 		address := nodeServer(t, g)
@@ -28,6 +29,7 @@ func TestNodePureClient(t *testing.T) {
 // TestNodeNativeClient is npm's zookeeper, the C client in Node: its own unit
 // and integration tests, and our checks of every call.
 func TestNodeNativeClient(t *testing.T) {
+	takeTurn(t)
 	toolchain.Need(t, "node", "npm", "gcc", "make", "python3", "java", "mvn")
 	modules := nodeModules(t)
 	compare(t, suite{name: "node-zookeeper", run: func(t *testing.T, g target, names []string) map[string]Result {
@@ -90,7 +92,7 @@ func runTool(t *testing.T, g target, dir string, env []string, program string, a
 		log.Close()
 	}
 	if err != nil {
-		t.Logf("%s on %s: %v", filepath.Base(program), g.server, err)
+		t.Logf("%s on %s: %v", filepath.Base(program), g.label(), err)
 	}
 	return string(out)
 }

@@ -24,9 +24,10 @@ const (
 
 // Needs that make a test wait. Each is the subject of a later issue.
 const (
-	NeedsSASL    = "SASL"
-	NeedsTLS     = "TLS"
-	NeedsServers = "several servers"
+	NeedsSASL     = "SASL"
+	NeedsTLS      = "TLS"
+	NeedsReconfig = "reconfig"
+	NeedsReadOnly = "read-only mode"
 )
 
 // Result is one test's outcome.
@@ -38,7 +39,7 @@ type Result struct {
 	SecondTry bool
 }
 
-// Report is one suite's run on one server.
+// Report is one suite's run on one server. Server is a target's label.
 type Report struct {
 	Suite, Server string
 	Tests         map[string]Result
@@ -81,17 +82,6 @@ func (r *Report) names(status Status) []string {
 	return names
 }
 
-// shareWaiting makes a test that waits on the real server wait on ours: some
-// needs show only when the real server is asked (see kazoo_test.go). Never the
-// other way round: zooraft cannot excuse itself.
-func shareWaiting(apache, ours *Report) {
-	for name, result := range apache.Tests {
-		if _, both := ours.Tests[name]; both && result.Status == Waiting {
-			ours.Tests[name] = result
-		}
-	}
-}
-
 // differences lists in words where ours falls short of apache.
 func differences(apache, ours *Report) []string {
 	var found []string
@@ -122,7 +112,7 @@ func writeTable(w io.Writer, reports []*Report) {
 		a, b := reports[i], reports[j]
 		return a.Suite < b.Suite || a.Suite == b.Suite && a.Server < b.Server
 	})
-	const row = "%-24s %-8s %5v %6v %6v %7v %7v %10v %7v\n"
+	const row = "%-24s %-12s %5v %6v %6v %7v %7v %10v %7v\n"
 	fmt.Fprintf(w, row, "suite", "server", "run", "passed", "failed", "waiting", "skipped", "later try", "seconds")
 	for _, r := range reports {
 		fmt.Fprintf(w, row, r.Suite, r.Server, r.ran(), r.count(Passed), r.count(Failed),

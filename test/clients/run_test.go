@@ -3,6 +3,7 @@ package clients
 import (
 	"bytes"
 	"flag"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,7 +17,7 @@ import (
 
 // only runs the suites on one server, without a comparison: for looking at a
 // suite, not for a verdict.
-var only = flag.String("only", "", "run on this server alone (apache or zooraft) and compare nothing")
+var only = flag.String("only", "", "run on this server alone (apache, zooraft or zooraft+bolt) and compare nothing")
 
 var (
 	reportsMu sync.Mutex
@@ -28,6 +29,10 @@ var (
 // nothing of a package that passes.
 func TestMain(m *testing.M) {
 	flag.Parse()
+	// The suites mostly wait, so more of them may run than there are processors.
+	if err := flag.Set("test.parallel", "16"); err != nil {
+		panic(err)
+	}
 	code := m.Run()
 	var table bytes.Buffer
 	if len(reports) > 0 {
@@ -45,11 +50,36 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
+// inTurn is held by the suite whose turn it is. Curator's takes as long as all
+// others together and runs beside them.
+var inTurn sync.Mutex
+
+// takeTurn makes the calling test wait for its turn, and hold it until its end.
+func takeTurn(t *testing.T) {
+	t.Helper()
+	t.Parallel()
+	inTurn.Lock()
+	t.Cleanup(inTurn.Unlock)
+}
+
 // target is a server under test, for suites that start it in their own way.
 type target struct {
-	server string
-	// folder is the suite's own for this server, emptied before the run.
+	// server is apache or zooraft, and store, of zooraft's, its log store.
+	server, store string
+	// folder is the suite's own for this target, emptied before the run.
 	folder string
+}
+
+// targets are compared with the first of them. zooraft runs with each of its
+// log stores.
+var targets = []target{{server: "apache"}, {server: "zooraft", store: "wal"}, {server: "zooraft", store: "bolt"}}
+
+// label names the target in reports.
+func (g target) label() string {
+	if g.store == "bolt" {
+		return g.server + "+bolt"
+	}
+	return g.server
 }
 
 // start starts the target as a process of the test.
@@ -58,6 +88,9 @@ func (g target) start(t testing.TB, options peer.Options) *peer.Server {
 	if g.server == "apache" {
 		return peer.StartApache(t, options)
 	}
+	config := map[string]string{"raftLogStore": g.store}
+	maps.Copy(config, options.Config)
+	options.Config = config
 	return peer.StartZooraft(t, options)
 }
 
@@ -66,79 +99,88 @@ func (g target) start(t testing.TB, options peer.Options) *peer.Server {
 type suite struct {
 	name string
 	run  func(t *testing.T, g target, names []string) map[string]Result
-	// settle, when set, may turn failures on the real server into Waiting.
-	settle func(t *testing.T, g target, tests map[string]Result)
-	// verdict, when set, judges ours after both have run, for a suite whose only
-	// verdict is that the two servers' texts are equal.
-	verdict func(ours map[string]Result)
+	// ensemble, when set, runs the named tests on three servers, for a suite
+	// whose run starts one and which does not mark the tests that need more.
+	ensemble func(t *testing.T, g target, names []string) map[string]Result
+	// verdict, when set, judges a target's results after all have run, for a
+	// suite whose only verdict is that the servers' texts are equal.
+	verdict func(label string, ours map[string]Result)
 }
 
-// compare runs the suite on both servers at the same time and fails the test
-// for each difference.
+// compare runs the suite on all targets at the same time and fails the test for
+// each difference.
 func compare(t *testing.T, s suite) {
 	t.Helper()
-	servers := []string{"apache", "zooraft"}
-	if *only != "" {
-		servers = []string{*only}
+	var chosen []target
+	for _, g := range targets {
+		if *only == "" || *only == g.label() {
+			chosen = append(chosen, g)
+		}
 	}
-	got := map[string]*Report{}
+	got := map[string][]*Report{}
 	var mu sync.Mutex
 	t.Run("run", func(t *testing.T) {
-		for _, server := range servers {
-			t.Run(server, func(t *testing.T) {
+		for _, g := range chosen {
+			t.Run(g.label(), func(t *testing.T) {
 				t.Parallel()
-				report := runOn(t, s, server)
+				report := runOn(t, s, g)
 				mu.Lock()
 				defer mu.Unlock()
-				got[server] = report
+				got[g.label()] = report
 			})
 		}
 	})
-	reportsMu.Lock()
-	for _, report := range got {
-		reports = append(reports, report)
-	}
-	reportsMu.Unlock()
-	for _, server := range servers {
-		if got[server] == nil {
-			t.Fatalf("%s did not run to its end on %s", s.name, server)
+	for _, g := range chosen {
+		if got[g.label()] == nil {
+			t.Fatalf("%s did not run to its end on %s", s.name, g.label())
 		}
 	}
+	reportsMu.Lock()
+	for _, of := range got {
+		reports = append(reports, of...)
+	}
+	reportsMu.Unlock()
 	if *only != "" {
-		for _, name := range got[*only].names(Failed) {
-			t.Logf("%s: %s", name, got[*only].Tests[name].Detail)
+		for _, report := range got[*only] {
+			for _, name := range report.names(Failed) {
+				t.Logf("%s: %s", name, report.Tests[name].Detail)
+			}
 		}
 		return
 	}
-	if s.verdict != nil {
-		secondLook(t, s, got)
-	}
-	shareWaiting(got["apache"], got["zooraft"])
-	for _, difference := range differences(got["apache"], got["zooraft"]) {
-		t.Error(difference)
+	apache := got[targets[0].label()]
+	for _, g := range targets[1:] {
+		ours := got[g.label()]
+		if s.verdict != nil {
+			secondLook(t, s, apache[0], ours[0], g)
+		}
+		for i := range apache {
+			for _, difference := range differences(apache[i], ours[i]) {
+				t.Errorf("%s: %s", apache[i].Suite, difference)
+			}
+		}
 	}
 }
 
-// secondLook asks for verdicts, and for the failed ones again after both
-// servers have run those once more.
-func secondLook(t *testing.T, s suite, got map[string]*Report) {
+// secondLook asks for verdicts on a target, and for the failed ones again after
+// it and the real server have run those once more.
+func secondLook(t *testing.T, s suite, apache, ours *Report, g target) {
 	t.Helper()
-	ours := got["zooraft"]
-	s.verdict(ours.Tests)
+	s.verdict(g.label(), ours.Tests)
 	failed := ours.names(Failed)
 	if len(failed) == 0 {
 		return
 	}
-	for server, report := range got {
-		g := target{server: server, folder: t.TempDir()}
-		again := s.run(t, g, failed)
+	for report, on := range map[*Report]target{apache: targets[0], ours: g} {
+		on.folder = t.TempDir()
+		again := s.run(t, on, failed)
 		for _, name := range failed {
 			if _, ran := again[name]; ran {
 				report.Tests[name] = again[name]
 			}
 		}
 	}
-	s.verdict(ours.Tests)
+	s.verdict(g.label(), ours.Tests)
 	for _, name := range failed {
 		result := ours.Tests[name]
 		result.SecondTry = true
@@ -146,43 +188,77 @@ func secondLook(t *testing.T, s suite, got map[string]*Report) {
 	}
 }
 
-// maxTries is how often a failing test is run on one server before it counts as
+// maxTries is how often a failing test is run on one target before it counts as
 // failed. Curator's tests, and checks that rest on its caches, fail now and then
 // on the real server too: one was seen to fail in one of two runs there. The
 // table says how many passed only at a later try.
 const maxTries = 4
 
-// runOn runs the suite on one server, and again what failed.
-func runOn(t *testing.T, s suite, server string) *Report {
+// runOn runs the suite on one target, and again what failed. With a suite that
+// has tests for several servers among its others, what fails twice on one server
+// is then run on three, and has a report of its own when it passes there.
+func runOn(t *testing.T, s suite, g target) []*Report {
 	t.Helper()
-	dir := filepath.Join(toolchain.Build(t, "run", "clients"), s.name+"-"+server)
-	if err := os.RemoveAll(dir); err != nil {
+	g.folder = filepath.Join(toolchain.Build(t, "run", "clients"), s.name+"-"+g.label())
+	if err := os.RemoveAll(g.folder); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(g.folder, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	g := target{server: server, folder: dir}
 	begin := time.Now()
-	report := &Report{Suite: s.name, Server: server}
-	report.Tests = s.run(t, g, nil)
+	alone := &Report{Suite: s.name, Server: g.label(), Tests: s.run(t, g, nil)}
+	var ensemble *Report
 	for try := 1; try < maxTries; try++ {
-		failed := report.names(Failed)
-		if len(failed) == 0 {
-			break
+		if try == 2 && s.ensemble != nil {
+			ensemble = onThree(t, s, g, alone)
 		}
-		for name, later := range s.run(t, g, failed) {
-			if first, known := report.Tests[name]; known && first.Status == Failed {
-				later.SecondTry = true
-				report.Tests[name] = later
-			}
+		again(t, alone, g, s.run)
+	}
+	alone.Elapsed = time.Since(begin)
+	if ensemble == nil {
+		return []*Report{alone}
+	}
+	alone.Elapsed -= ensemble.Elapsed
+	return []*Report{alone, ensemble}
+}
+
+// again runs once more what failed.
+func again(t *testing.T, report *Report, g target, run func(*testing.T, target, []string) map[string]Result) {
+	t.Helper()
+	failed := report.names(Failed)
+	if len(failed) == 0 {
+		return
+	}
+	for name, later := range run(t, g, failed) {
+		if first, known := report.Tests[name]; known && first.Status == Failed {
+			later.SecondTry = true
+			report.Tests[name] = later
 		}
 	}
-	if s.settle != nil && server == "apache" {
-		s.settle(t, g, report.Tests)
+}
+
+// onThree runs on three servers what failed on one, and moves what passes into
+// a report of its own.
+func onThree(t *testing.T, s suite, g target, alone *Report) *Report {
+	t.Helper()
+	begin := time.Now()
+	ensemble := &Report{Suite: s.name + ", 3 servers", Server: g.label(), Tests: map[string]Result{}}
+	if failed := alone.names(Failed); len(failed) > 0 {
+		ensemble.Tests = onlyNamed(s.ensemble(t, g, failed), failed)
+		for range maxTries - 1 {
+			again(t, ensemble, g, s.ensemble)
+		}
 	}
-	report.Elapsed = time.Since(begin)
-	return report
+	for name, result := range ensemble.Tests {
+		if result.Status == Passed {
+			delete(alone.Tests, name)
+		} else {
+			delete(ensemble.Tests, name)
+		}
+	}
+	ensemble.Elapsed = time.Since(begin)
+	return ensemble
 }
 
 // quietLogback keeps Java programs from logging at debug level, which is
@@ -221,7 +297,7 @@ func standin(t *testing.T, g target) (folder string, env []string) {
 		"STANDIN_CLASSPATH=" + peer.ApacheClasspath(t),
 	}
 	if g.server == "zooraft" {
-		env = append(env, "STANDIN_ZOORAFT="+peer.ZooraftBinary(t, false))
+		env = append(env, "STANDIN_ZOORAFT="+peer.ZooraftBinary(t, false), "STANDIN_LOG_STORE="+g.store)
 	}
 	return folder, env
 }

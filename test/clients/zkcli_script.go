@@ -71,7 +71,8 @@ var (
 	zxidLine   = regexp.MustCompile(`(?m)^([cmp]Zxid) = 0x([0-9a-f]+)$`)
 	eventZxid  = regexp.MustCompile(`zxid: (\d+)`)
 	sessionHex = regexp.MustCompile(`0x[1-9a-f][0-9a-f]{10,}`)
-	eventBlock = regexp.MustCompile(`\n?WATCHER::\n\n(WatchedEvent [^\n]*)\n`)
+	eventTitle = regexp.MustCompile(`\n?WATCHER::\n`)
+	eventLine  = regexp.MustCompile(`\n?(WatchedEvent [^\n]*)\n`)
 )
 
 // identities is what whoami prints: the server's own hash order, unlike ours.
@@ -106,13 +107,16 @@ func mask(text, address string) string {
 }
 
 // splitEvents takes the watch events out of a shell's text. The shell prints
-// them from another thread than replies, so their place in the text says
-// nothing; their order among each other does.
+// them from another thread than replies, each in two pieces, "\nWATCHER::\n" and
+// "\nWatchedEvent …\n", and the reply's lines may fall before, between or after
+// these. So their place in the text says nothing; their order among each other
+// does.
 func splitEvents(text string) (rest string, events []string) {
-	for _, match := range eventBlock.FindAllStringSubmatch(text, -1) {
+	for _, match := range eventLine.FindAllStringSubmatch(text, -1) {
 		events = append(events, match[1])
 	}
-	text = eventBlock.ReplaceAllString(text, "\n")
+	text = eventTitle.ReplaceAllString(text, "")
+	text = eventLine.ReplaceAllString(text, "")
 	// Without a connection the shell says so after the marker, too late for its
 	// own exchange.
 	return strings.ReplaceAll(text, "Not connected\n", ""), events

@@ -26,6 +26,7 @@ const shellPatience = 60 * time.Second
 // both servers. There is no verdict in the shell itself: an exchange passes on
 // zooraft when its text, after mask, is the real server's.
 func TestZkCli(t *testing.T) {
+	takeTurn(t)
 	toolchain.Need(t, "java", "mvn")
 	scripts, err := readScripts(filepath.Join(toolchain.Root(), "test", "clients", "zkcli"))
 	if err != nil {
@@ -93,7 +94,7 @@ func shellCommand(t testing.TB, folder, address string, args ...string) *exec.Cm
 // transcripts holds the masked text of each exchange on each server.
 type transcripts struct {
 	mu   sync.Mutex
-	text map[string]map[string]string // by server, then exchange; guarded by mu
+	text map[string]map[string]string // by target, then exchange; guarded by mu
 }
 
 // record runs the scripts, each on a fresh server; with names only those that
@@ -111,9 +112,12 @@ func (x *transcripts) record(t *testing.T, g target, scripts map[string][]exchan
 		for name, text := range playScript(t, g, base, script) {
 			x.mu.Lock()
 			if x.text == nil {
-				x.text = map[string]map[string]string{"apache": {}, "zooraft": {}}
+				x.text = map[string]map[string]string{}
 			}
-			x.text[g.server][name] = text
+			if x.text[g.label()] == nil {
+				x.text[g.label()] = map[string]string{}
+			}
+			x.text[g.label()][name] = text
 			x.mu.Unlock()
 			tests[name] = Result{}
 			if strings.HasPrefix(text, brokenShell) {
@@ -125,11 +129,11 @@ func (x *transcripts) record(t *testing.T, g target, scripts map[string][]exchan
 }
 
 // verdict fails the exchanges of ours whose text is not the real server's.
-func (x *transcripts) verdict(ours map[string]Result) {
+func (x *transcripts) verdict(label string, ours map[string]Result) {
 	for name := range ours {
-		want, have := x.text["apache"][name], x.text["zooraft"][name]
+		want, have := x.text["apache"][name], x.text[label][name]
 		if want != have {
-			ours[name] = Result{Status: Failed, Detail: fmt.Sprintf("the text differs\napache:\n%s\nzooraft:\n%s", want, have)}
+			ours[name] = Result{Status: Failed, Detail: fmt.Sprintf("the text differs\napache:\n%s\n%s:\n%s", want, label, have)}
 		}
 	}
 }
@@ -141,7 +145,7 @@ const brokenShell = "the shell broke off: "
 // text of each exchange and the events of each session.
 func playScript(t *testing.T, g target, base string, script []exchange) map[string]string {
 	t.Helper()
-	server := g.start(t, peer.Options{Defines: map[string]string{
+	server := g.start(t, peer.Options{Config: map[string]string{"maxSessionTimeout": "1000000"}, Defines: map[string]string{
 		"zookeeper.extendedTypesEnabled":                     "true",
 		"zookeeper.enforceQuota":                             "true",
 		"zookeeper.DigestAuthenticationProvider.superDigest": "super:D/InIHSb7yEEbrWz8b9l71RjZJU=",

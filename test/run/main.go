@@ -145,9 +145,8 @@ func rank(p part) int {
 }
 
 // bothStores are the suites that run a second time on the other log store.
-// test/crash picks the stores itself, and other people's clients see the same
-// server whatever its log.
-var bothStores = []string{"cases", "oracle", "serve"}
+// test/clients, test/crash and test/faults pick the stores themselves.
+var bothStores = []string{"admin", "cases", "oracle", "recipes", "serve"}
 
 // suite runs the tests of a folder below test. Its results are never taken from
 // Go's cache, which does not see the programs that they build and start.

@@ -12,6 +12,7 @@
 //	STANDIN_CLASSPATH  Apache ZooKeeper's jars
 //	STANDIN_LOGBACK    a logging configuration for it
 //	STANDIN_ZOORAFT    the zooraft program
+//	STANDIN_LOG_STORE  its log store
 //	STANDIN_OLD_DATE   1: reply to srvr with a build date of ZooKeeper before 3.6
 package main
 
@@ -72,6 +73,7 @@ func command(flags []string, config string) (program string, args []string) {
 		// kazoo's configuration names SASL and TLS in every run. The tests that
 		// use them wait; the others need the server to start.
 		args = append([]string{"serve", "--allow-unprotected"}, flags...)
+		args = append(args, "-Dzookeeper.raftLogStore="+os.Getenv("STANDIN_LOG_STORE"))
 		return os.Getenv("STANDIN_ZOORAFT"), append(args, config)
 	}
 	fmt.Fprintln(os.Stderr, "standin: STANDIN_SERVER is neither apache nor zooraft")

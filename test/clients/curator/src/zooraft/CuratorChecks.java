@@ -2,7 +2,6 @@ package zooraft;
 
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertNotNull;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
@@ -57,12 +56,14 @@ public class CuratorChecks extends BaseClassForTests {
     }
 
     /** Waits until both are equal; on a time-out the last comparison fails the test. */
-    private static void becomesEqual(Object want, java.util.concurrent.Callable<?> have) throws Exception {
+    static void becomesEqual(Object want, java.util.concurrent.Callable<?> have) throws Exception {
         long limit = System.nanoTime() + TimeUnit.SECONDS.toNanos(30);
-        while (System.nanoTime() < limit && !want.equals(have.call())) {
+        Object last = have.call();
+        while (System.nanoTime() < limit && !want.equals(last)) {
             TimeUnit.MILLISECONDS.sleep(20);
+            last = have.call();
         }
-        assertEquals(want, have.call());
+        assertEquals(want, last);
     }
 
     @Test
@@ -83,13 +84,9 @@ public class CuratorChecks extends BaseClassForTests {
                 change(random, i);
             }
             Map<String, String> walked = new TreeMap<>();
-            walk("/cached", walked);
+            walk(client, "/cached", walked);
             assertTrue(walked.size() > 1, "seed " + seed);
-            becomesEqual(walked, () -> {
-                Map<String, String> cached = new TreeMap<>();
-                cache.stream().forEach(data -> cached.put(data.getPath(), describe(data)));
-                return cached;
-            });
+            becomesEqual(walked, () -> contents(cache));
         }
     }
 
@@ -113,16 +110,22 @@ public class CuratorChecks extends BaseClassForTests {
         }
     }
 
-    private void walk(String path, Map<String, String> into) throws Exception {
+    static void walk(CuratorFramework client, String path, Map<String, String> into) throws Exception {
         org.apache.zookeeper.data.Stat stat = new org.apache.zookeeper.data.Stat();
         byte[] data = client.getData().storingStatIn(stat).forPath(path);
         into.put(path, describe(new ChildData(path, stat, data)));
         for (String child : client.getChildren().forPath(path)) {
-            walk(path + "/" + child, into);
+            walk(client, path + "/" + child, into);
         }
     }
 
-    private static String describe(ChildData data) {
+    static Map<String, String> contents(CuratorCache cache) {
+        Map<String, String> cached = new TreeMap<>();
+        cache.stream().forEach(data -> cached.put(data.getPath(), describe(data)));
+        return cached;
+    }
+
+    static String describe(ChildData data) {
         return new String(data.getData(), StandardCharsets.UTF_8) + " version " + data.getStat().getVersion()
                 + " mzxid " + data.getStat().getMzxid();
     }
@@ -155,6 +158,10 @@ public class CuratorChecks extends BaseClassForTests {
         }
     }
 
+    /**
+     * Every look is repeated: when the owner learns late that its client is connected, it takes that
+     * for a new connection, deletes its entries and makes them again, on any server.
+     */
     @Test
     public void aServiceIsFoundUntilItGoes() throws Exception {
         ServiceInstance<String> first = instance("1", 1001);
@@ -166,9 +173,9 @@ public class CuratorChecks extends BaseClassForTests {
             owner.start();
             owner.registerService(first);
             owner.registerService(second);
-            assertEquals(List.of("service"), List.copyOf(asker.queryForNames()));
-            assertEquals(2, asker.queryForInstances("service").size());
-            assertEquals(first, asker.queryForInstance("service", "1"));
+            becomesEqual(List.of("service"), () -> List.copyOf(asker.queryForNames()));
+            becomesEqual(2, () -> asker.queryForInstances("service").size());
+            becomesEqual(first, () -> asker.queryForInstance("service", "1"));
             try (ServiceCache<String> cache =
                             asker.serviceCacheBuilder().name("service").build();
                     ServiceProvider<String> provider =
@@ -176,7 +183,7 @@ public class CuratorChecks extends BaseClassForTests {
                 cache.start();
                 provider.start();
                 becomesEqual(2, () -> cache.getInstances().size());
-                assertNotNull(provider.getInstance());
+                becomesEqual(true, () -> provider.getInstance() != null);
                 owner.unregisterService(first);
                 becomesEqual(List.of(second), () -> List.copyOf(cache.getInstances()));
                 owner.unregisterService(second);

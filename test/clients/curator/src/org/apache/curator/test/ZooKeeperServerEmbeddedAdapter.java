@@ -14,6 +14,7 @@ import java.util.Map;
 import java.util.Properties;
 import java.util.concurrent.TimeUnit;
 import org.apache.zookeeper.server.embedded.ZooKeeperServerEmbedded;
+import org.apache.zookeeper.server.quorum.QuorumPeerConfig;
 import org.opentest4j.TestAbortedException;
 
 /**
@@ -44,8 +45,12 @@ public class ZooKeeperServerEmbeddedAdapter implements ZooKeeperMainFace {
     }
 
     private void start(Properties properties) throws Exception {
-        if (properties.stringPropertyNames().stream().anyMatch(name -> name.startsWith("server."))) {
-            throw new TestAbortedException("waits for several servers");
+        boolean alone = properties.stringPropertyNames().stream().noneMatch(name -> name.startsWith("server."));
+        if (!alone && Boolean.getBoolean("readonlymode.enabled")) {
+            throw new TestAbortedException("waits for read-only mode");
+        }
+        if (!alone && QuorumPeerConfig.isReconfigEnabled()) {
+            throw new TestAbortedException("waits for reconfig");
         }
         if (System.getProperty(CONNECTION_FACTORY) != null) {
             throw new TestAbortedException("waits for a class of its own inside Apache's server");
@@ -66,11 +71,11 @@ public class ZooKeeperServerEmbeddedAdapter implements ZooKeeperMainFace {
                     .build();
             apache.start(START_LIMIT_MILLIS);
         } else {
-            startZooraft(program, properties);
+            startZooraft(program, properties, alone);
         }
     }
 
-    private void startZooraft(String program, Properties properties) throws Exception {
+    private void startZooraft(String program, Properties properties, boolean alone) throws Exception {
         File config = File.createTempFile("zoo", ".cfg");
         List<String> lines = new ArrayList<>();
         for (String name : properties.stringPropertyNames()) {
@@ -91,8 +96,11 @@ public class ZooKeeperServerEmbeddedAdapter implements ZooKeeperMainFace {
                 .redirectErrorStream(true)
                 .redirectOutput(log)
                 .start();
+        // Servers of an ensemble are started one after the other: the first cannot serve before the
+        // next is there, and Apache's start does not wait for that either.
+        String answer = alone ? "Mode: " : "";
         long limit = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(START_LIMIT_MILLIS);
-        while (!serves(port)) {
+        while (!answers(port, answer)) {
             if (!zooraft.isAlive() || System.nanoTime() > limit) {
                 zooraft.destroyForcibly();
                 throw new IOException("zooraft did not start: " + Files.readString(log.toPath()));
@@ -101,12 +109,13 @@ public class ZooKeeperServerEmbeddedAdapter implements ZooKeeperMainFace {
         }
     }
 
-    private static boolean serves(int port) {
+    /** Tells whether the server's answer to the word srvr holds a text. */
+    private static boolean answers(int port, String text) {
         try (Socket socket = new Socket()) {
             socket.connect(new InetSocketAddress("127.0.0.1", port), 1000);
             socket.getOutputStream().write("srvr".getBytes(StandardCharsets.US_ASCII));
             byte[] reply = socket.getInputStream().readAllBytes();
-            return new String(reply, StandardCharsets.US_ASCII).contains("Mode: ");
+            return reply.length > 0 && new String(reply, StandardCharsets.US_ASCII).contains(text);
         } catch (IOException e) {
             return false;
         }
