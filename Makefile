@@ -32,6 +32,7 @@ soak:
 	  FAULTS_SNAPSHOT_MB=1024 $(GO) test -count=1 -v -timeout 1h -run Limits ./test/faults || exit 1; \
 	  FAULTS_SEED=$$(date +%s) FAULTS_SECONDS=$(FAULTSTIME) $(GO) test -count=1 -v -timeout 2h -run Random ./test/faults || exit 1; \
 	  FAULTS_SEED=$$(date +%s) FAULTS_SECONDS=$(FAULTSTIME) FAULTS_SERVERS=5 $(GO) test -count=1 -v -timeout 2h -run Random ./test/faults || exit 1; \
+	  $(GO) test -count=1 -v -timeout 2h -run TestThroughFailover ./test/clients -failovers 30 || exit 1; \
 	done
 
 # Every fuzz target of the repository, FUZZTIME each.

@@ -60,14 +60,15 @@ func (r *Report) count(status Status) int {
 // ran is the number of tests that reached a verdict.
 func (r *Report) ran() int { return r.count(Passed) + r.count(Failed) }
 
-func (r *Report) secondTries() int {
-	n := 0
-	for _, result := range r.Tests {
-		if result.SecondTry && result.Status == Passed {
-			n++
+// laterTries names the tests that passed, but not at the first try.
+func (r *Report) laterTries() []string {
+	var names []string
+	for _, name := range r.names(Passed) {
+		if r.Tests[name].SecondTry {
+			names = append(names, name)
 		}
 	}
-	return n
+	return names
 }
 
 // names returns the tests with a status, sorted.
@@ -105,8 +106,8 @@ func differences(apache, ours *Report) []string {
 	return found
 }
 
-// writeTable writes one line for each report, then what waits and what fails
-// on Apache itself.
+// writeTable writes one line for each report, then what waits, what fails, and
+// what passed at a later try.
 func writeTable(w io.Writer, reports []*Report) {
 	sort.SliceStable(reports, func(i, j int) bool {
 		a, b := reports[i], reports[j]
@@ -116,7 +117,7 @@ func writeTable(w io.Writer, reports []*Report) {
 	fmt.Fprintf(w, row, "suite", "server", "run", "passed", "failed", "waiting", "skipped", "later try", "seconds")
 	for _, r := range reports {
 		fmt.Fprintf(w, row, r.Suite, r.Server, r.ran(), r.count(Passed), r.count(Failed),
-			r.count(Waiting), r.count(Skipped), r.secondTries(), int(r.Elapsed.Seconds()+0.5))
+			r.count(Waiting), r.count(Skipped), len(r.laterTries()), int(r.Elapsed.Seconds()+0.5))
 	}
 	for _, r := range reports {
 		waiting := map[string]int{}
@@ -133,6 +134,9 @@ func writeTable(w io.Writer, reports []*Report) {
 		}
 		if failed := r.names(Failed); len(failed) > 0 {
 			fmt.Fprintf(w, "%s: failing on %s: %s\n", r.Suite, r.Server, strings.Join(failed, ", "))
+		}
+		if later := r.laterTries(); len(later) > 0 {
+			fmt.Fprintf(w, "%s: at a later try on %s: %s\n", r.Suite, r.Server, strings.Join(later, ", "))
 		}
 	}
 }

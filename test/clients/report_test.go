@@ -50,6 +50,7 @@ func TestTheTableCountsEveryStatus(t *testing.T) {
 		"planted                  apache           3      2      1       1       1          1       0",
 		"planted: waiting 1 for TLS",
 		"planted: failing on apache: c",
+		"planted: at a later try on apache: b",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("table lacks %q:\n%s", want, out.String())
