@@ -67,9 +67,8 @@ func main() {
 func repeat(work func(*zk.Conn) error, done *atomic.Int64) {
 	for !stopping.Load() {
 		conn, _, err := zk.Connect(addresses, sessionTimeout, zk.WithLogger(silent{}))
-		if err != nil {
-			time.Sleep(50 * time.Millisecond)
-			continue
+		if err != nil { // the addresses are none
+			panic(err)
 		}
 		for err == nil && !stopping.Load() {
 			if err = work(conn); err == nil {
@@ -83,7 +82,12 @@ func repeat(work func(*zk.Conn) error, done *atomic.Int64) {
 // tell prints progress when every worker has done something.
 func tell(done []atomic.Int64) {
 	last := make([]int64, len(done))
-	for !stopping.Load() {
+	look := time.NewTicker(20 * time.Millisecond)
+	defer look.Stop()
+	for range look.C {
+		if stopping.Load() {
+			return
+		}
 		all := true
 		for i := range done {
 			all = all && done[i].Load() > last[i]
@@ -94,7 +98,6 @@ func tell(done []atomic.Int64) {
 				last[i] = done[i].Load()
 			}
 		}
-		time.Sleep(20 * time.Millisecond)
 	}
 }
 
@@ -109,7 +112,7 @@ func locked(conn *zk.Conn) error {
 		broken.CompareAndSwap(nil, &text)
 	}
 	before := counter
-	time.Sleep(time.Millisecond)
+	<-time.After(time.Millisecond) // so that two holders would meet
 	counter = before + 1
 	sections.Add(1)
 	inside.Add(-1)
