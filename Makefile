@@ -53,6 +53,12 @@ bench:
 failover:
 	$(GO) test ./test/bench -run '^$$' -bench Failover -benchtime 1x -timeout 1h -v
 
+# How long a test waits for a server: Curator's TestingServer and ours by turns in
+# one JVM, then zktest; see docs/testing.md. On a quiet machine.
+bench-embedding:
+	$(GO) test ./zktest -run '^$$' -bench Start
+	$(GO) test ./test/embedding -run '^$$' -bench . -benchtime 1x -timeout 1h
+
 cover:
 	mkdir -p build
 	$(GO) test -coverprofile=build/cover.out -coverpkg=./internal/... ./internal/... ./cmd/...

@@ -14,7 +14,7 @@ import (
 func TestMain(m *testing.M) { os.Exit(toolchain.Main(m)) }
 
 // program names the server's program to the examples.
-func program(t *testing.T) []string {
+func program(t testing.TB) []string {
 	t.Helper()
 	return []string{"ZOORAFT=" + peer.ZooraftBinary(t, false)}
 }
