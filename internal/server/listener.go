@@ -101,21 +101,49 @@ func (r *registry) remove(c *conn) {
 // listen opens the client port.
 func (s *Server) listen() error {
 	if s.embedding.Listener != nil {
-		s.listener = s.embedding.Listener
+		s.listener.Store(&s.embedding.Listener)
 		return nil
 	}
+	l := &s.config.Listen
+	ln, err := s.listenAt(net.JoinHostPort(l.Host, strconv.Itoa(l.Port)))
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrListen, err)
+	}
+	s.listener.Store(&ln)
+	return nil
+}
+
+// listenAt opens a client port.
+func (s *Server) listenAt(address string) (net.Listener, error) {
 	l := &s.config.Listen
 	keepAlive := time.Duration(-1) // off
 	if l.KeepAlive {
 		keepAlive = 0 // the system's
 	}
 	lc := net.ListenConfig{KeepAlive: keepAlive}
-	ln, err := lc.Listen(context.Background(), "tcp", net.JoinHostPort(l.Host, strconv.Itoa(l.Port)))
+	return lc.Listen(context.Background(), "tcp", address)
+}
+
+// moveListener changes the client port of a running server to where its line of
+// the membership has it now. Connections that there are stay, as on Apache's
+// server. Only the goroutine that follows the membership calls it.
+func (s *Server) moveListener(host string, port int) {
+	address := net.JoinHostPort(host, strconv.Itoa(port))
+	ln, err := s.listenAt(address)
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrListen, err)
+		s.logger.Error("the new client port cannot be opened; the former one stays", "address", address, "error", err)
+		return
 	}
-	s.listener = ln
-	return nil
+	former := s.listener.Swap(&ln)
+	s.running.Add(1) // the caller is counted, so nobody has stopped waiting yet
+	go s.accept(ln)
+	_ = (*former).Close() // ends its accept loop
+	select {
+	case <-s.stopped:
+		_ = ln.Close()
+	default:
+	}
+	s.logger.Info("clients connect at another address now", "address", ln.Addr().String())
 }
 
 // acceptPause is how long accepting rests after an error such as too many open
@@ -123,11 +151,11 @@ func (s *Server) listen() error {
 const acceptPause = 50 * time.Millisecond
 
 // accept is the accept loop.
-func (s *Server) accept() {
+func (s *Server) accept(ln net.Listener) {
 	defer s.running.Done()
 	var warned time.Duration // when a failure was logged
 	for {
-		nc, err := s.listener.Accept()
+		nc, err := ln.Accept()
 		if err != nil {
 			if errors.Is(err, net.ErrClosed) {
 				return

@@ -69,10 +69,26 @@ func (s *Server) followMembership() {
 			continue
 		}
 		s.wanted.want(nil)
-		if s.members.Swap(&now).String() != now.String() || now.Version != s.config.Ensemble.Version {
+		former := s.members.Swap(&now)
+		if former.String() != now.String() || now.Version != s.config.Ensemble.Version {
 			s.writeMembership(&now)
 		}
+		s.followClientPort(former, &now)
 	}
+}
+
+// followClientPort moves the client port if this server's line has another one.
+func (s *Server) followClientPort(former, now *proto.Membership) {
+	before, _ := former.Get(int64(s.serverID))
+	own, member := now.Get(int64(s.serverID))
+	if !member || own.ClientPort <= 0 || s.embedding.Listener != nil ||
+		own.ClientPort == before.ClientPort && own.ClientHost == before.ClientHost {
+		return
+	}
+	if at, ok := s.Addr().(*net.TCPAddr); ok && before.ClientPort < 0 && at.Port == own.ClientPort {
+		return // zoo.cfg has said so already
+	}
+	s.moveListener(own.ClientHost, own.ClientPort)
 }
 
 // writeMembership keeps the configuration files, from which this server starts

@@ -30,8 +30,8 @@ func (r *report) Serving() bool { return r.serving.Load() || r.readOnly.Load() }
 // Health implements admin.Server.
 func (r *report) Health() admin.Health {
 	h := admin.Health{Live: true, Ready: r.serving.Load(), Zxid: r.state.Zxid()}
-	if r.listener != nil {
-		h.Address = r.listener.Addr().String()
+	if l := r.listener.Load(); l != nil {
+		h.Address = (*l).Addr().String()
 	}
 	select {
 	case <-r.opened:
@@ -132,8 +132,8 @@ func (r *report) ResetConnectionStats() {
 func (r *report) Conf() admin.Conf {
 	c := r.config
 	port := c.Listen.Port
-	if r.listener != nil {
-		port = r.listener.Addr().(*net.TCPAddr).Port
+	if l := r.listener.Load(); l != nil {
+		port = (*l).Addr().(*net.TCPAddr).Port
 	}
 	conf := admin.Conf{
 		ClientPort: port, SecureClientPort: -1,

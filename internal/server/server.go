@@ -107,7 +107,7 @@ type Server struct {
 	tracker *session.Tracker
 	node    *consensus.Node
 
-	listener       net.Listener
+	listener       atomic.Pointer[net.Listener] // set before Start returns; a reconfig may move it
 	conns          *registry
 	lastConn       atomic.Uint64
 	outboxMaxBytes int
@@ -167,14 +167,14 @@ func (s *Server) appear() error {
 	}
 	s.openChannel()
 	s.running.Add(1)
-	go s.accept()
+	go s.accept(*s.listener.Load())
 	return nil
 }
 
 // abandon undoes a start that could not open the data.
 func (s *Server) abandon() error {
 	close(s.stopped)
-	_ = s.listener.Close() // ends the accept loop
+	_ = (*s.listener.Load()).Close() // ends the accept loop
 	s.closeConnections()
 	var err error
 	if s.channel != nil {
@@ -362,7 +362,7 @@ func (s *Server) Failed() <-chan struct{} { return s.node.Failed() }
 func (s *Server) Err() error { return s.node.Err() }
 
 // Addr is where clients connect.
-func (s *Server) Addr() net.Addr { return s.listener.Addr() }
+func (s *Server) Addr() net.Addr { return (*s.listener.Load()).Addr() }
 
 // Stop closes every connection and the data. Sessions stay; they go on when
 // the server starts again.
@@ -371,7 +371,7 @@ func (s *Server) Stop() error {
 	s.stopOnce.Do(func() {
 		close(s.stopped)
 		s.serving.Store(false)
-		_ = s.listener.Close() // ends the accept loop
+		_ = (*s.listener.Load()).Close() // ends the accept loop
 		s.closeConnections()
 		s.duties.stop()
 		err = s.node.Close()

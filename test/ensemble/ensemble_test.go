@@ -102,6 +102,12 @@ func (e *ensemble) eventually(what string, ok func() bool) {
 	e.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
+	begun := time.Now()
+	defer func() {
+		if took := time.Since(begun); took > patience/6 {
+			e.t.Logf("it took %v: %s", took.Round(time.Second), what)
+		}
+	}()
 	poll := time.NewTicker(50 * time.Millisecond)
 	defer poll.Stop()
 	for !ok() {

@@ -125,6 +125,7 @@ func (e *ensemble) gauge(id int, name string) string {
 func TestLocalSessionsBehaveAsApaches(t *testing.T) {
 	for _, upgrading := range []string{"false", "true"} {
 		t.Run("upgrading="+upgrading, func(t *testing.T) {
+			t.Parallel()
 			both(t, func(e *ensemble) (lines []string) {
 				e.config["localSessionsEnabled"], e.config["localSessionsUpgradingEnabled"] = "true", upgrading
 				e.form(1, 2, 3)
@@ -174,6 +175,7 @@ func TestLocalSessionsBehaveAsApaches(t *testing.T) {
 func TestReadOnlyModeBehavesAsApaches(t *testing.T) {
 	for _, local := range []string{"false", "true"} {
 		t.Run("localSessions="+local, func(t *testing.T) {
+			t.Parallel()
 			both(t, func(e *ensemble) (lines []string) {
 				e.config["localSessionsEnabled"], e.config["localSessionsUpgradingEnabled"] = local, "true"
 				e.config["syncLimit"] = "4"
