@@ -19,6 +19,16 @@ func (g *generator) anywhere(c string) string {
 	return fmt.Sprintf(" at=%d", g.at[c])
 }
 
+// timeout picks a session's timeout. Three servers of each kind are slow on a
+// machine that is busy with other things, and a session that a script has left
+// must not expire before its end.
+func (g *generator) timeout(options ...string) string {
+	if g.ensemble {
+		return g.pick("50000", "58000", "70000")
+	}
+	return g.pick(options...)
+}
+
 // takeOver lets connection d resume the session of c. At another server of a
 // real ensemble c would live on for a while (row moved-session-is-closed), so it
 // is dropped first unless d comes to the same one.

@@ -150,7 +150,7 @@ func (g *generator) reconnect(c string) {
 		g.add("drop %s", c)
 		g.add("connect %s session=%s zxid=last+%d%s", c, c, 1+g.rng.IntN(3), g.anywhere(c))
 	case n == 2:
-		g.add("connect %s ro=%s timeout=%s%s", c, ro, g.pick("30000", "70000", "20000"), g.anywhere(c))
+		g.add("connect %s ro=%s timeout=%s%s", c, ro, g.timeout("30000", "70000", "20000"), g.anywhere(c))
 		return
 	case n == 4:
 		// Another connection takes the session over, and may keep it.
@@ -166,7 +166,7 @@ func (g *generator) reconnect(c string) {
 	case n == 3:
 		g.add("connect %s session=%s passwd=zero%s", c, g.pick("0x123456789", "-1", "0x7fffffffffffffff"), g.anywhere(c))
 	}
-	g.add("connect %s session=%s zxid=%s ro=%s timeout=%s%s", c, c, g.pick("last", "0", "base"), ro, g.pick("30000", "40000"), g.anywhere(c))
+	g.add("connect %s session=%s zxid=%s ro=%s timeout=%s%s", c, c, g.pick("last", "0", "base"), ro, g.timeout("30000", "40000"), g.anywhere(c))
 	if g.chance(60) {
 		g.add("call %s %s", c, g.setWatches())
 	}

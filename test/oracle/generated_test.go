@@ -101,7 +101,9 @@ func runSeeds(t *testing.T, config string, seeds []uint64, used, kinds, seen *Us
 func runGenerated(t *testing.T, pair *Pair, generate func(uint64, int, string) Script, seeds []uint64, used, kinds *Use) {
 	for _, seed := range seeds {
 		script := generate(seed, *flagOps, pair.config)
+		begun := time.Now()
 		d, err := pair.RunTwice(script, used)
+		t.Logf("seed %d took %v", seed, time.Since(begun).Round(time.Millisecond))
 		if err != nil {
 			t.Errorf("seed %d: %v", seed, err)
 			pair.Again()

@@ -122,9 +122,18 @@ func (r *runner) connect(s Step) error {
 	return nil
 }
 
+// timeout is that of a session which does not say, in milliseconds: long enough
+// for a script, which takes longer with more servers.
+func (r *runner) timeout() int64 {
+	if len(r.target.sites) > 1 {
+		return 55000
+	}
+	return 30000
+}
+
 // connectRequest builds the request; sess is the session that it resumes.
 func (r *runner) connectRequest(name string, a args) (proto.ConnectRequest, *session) {
-	req := proto.ConnectRequest{TimeoutMillis: int32(a.num("timeout", 30000)), Password: make([]byte, proto.PasswordLen)}
+	req := proto.ConnectRequest{TimeoutMillis: int32(a.num("timeout", r.timeout())), Password: make([]byte, proto.PasswordLen)}
 	req.ProtocolVersion = int32(a.num("version", 0))
 	z, _ := r.zxid(a.or("zxid", "0"))
 	req.LastZxidSeen = proto.Zxid(z)
