@@ -50,7 +50,7 @@ func runEnsembles(t *testing.T, config string, used, kinds *Use) {
 		t.Run("corpus", func(t *testing.T) {
 			scripts, own := ensembleCorpus(t)
 			for i, s := range scripts {
-				if s.Config != config || !*flagFull && (restarts(s) && !s.Fixed || peer.LogStore() != "wal" && i >= own) {
+				if s.Config != config || !*flagFull && (restarts(s) || peer.LogStore() != "wal" && i >= own) {
 					continue
 				}
 				for _, turn := range turns(i, s) {
@@ -114,8 +114,7 @@ func stopTheReal(t *testing.T, pair *Pair) {
 }
 
 // restarts tells whether a script starts all servers anew, which takes an
-// ensemble some seconds: such scripts are for -full, except those that name
-// their turn.
+// ensemble some seconds: such scripts are for -full.
 func restarts(s Script) bool {
 	return slices.ContainsFunc(s.Steps, func(step Step) bool { return step.Verb() == "restart" })
 }

@@ -49,6 +49,7 @@ type Script struct {
 //	await C deleted PATH        read until the event of this deletion comes
 //	mark M                      remember the last zxid as @M
 //	restart [kill]              end all servers, start them on their data
+//	down N / up N               kill a follower of an ensemble; start it again
 //	word abcd [at=n]            run a four-letter word; only a close or an answer counts
 //
 // at is the server of an ensemble to go to, counted from 1 at the script's turn;
@@ -153,7 +154,7 @@ func Parse(r io.Reader) ([]Script, error) {
 var verbs = map[string]bool{
 	"dial": true, "connect": true, "call": true, "send": true, "ask": true, "frame": true, "raw": true,
 	"cork": true, "uncork": true, "fence": true, "drop": true, "expire": true,
-	"await": true, "mark": true, "word": true, "restart": true,
+	"await": true, "mark": true, "word": true, "restart": true, "down": true, "up": true,
 }
 
 // tokenize splits a line at blanks outside of quotes.

@@ -17,6 +17,7 @@ type site struct {
 	control *peer.Conn
 	session proto.ConnectResponse // the control connection's, 0 before the first
 	xid     int32
+	down    bool // killed by the script that runs
 }
 
 func (s *site) addr() string { return s.server.Address }
@@ -121,7 +122,8 @@ func (t *Target) settle() (zxid int64, err error) {
 	if len(t.sites) == 1 {
 		return 0, nil
 	}
-	follower := t.sites[len(t.sites)-1]
+	up := slices.DeleteFunc(slices.Clone(t.sites), func(s *site) bool { return s.down })
+	follower := up[len(up)-1]
 	h, _, err := follower.call(proto.OpSync, proto.AppendString(nil, "/"))
 	if err == nil && h.Err != proto.ErrOK {
 		err = fmt.Errorf("%w: sync: %v", errControl, h.Err)
@@ -129,7 +131,7 @@ func (t *Target) settle() (zxid int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	for _, s := range t.sites[:len(t.sites)-1] {
+	for _, s := range up[:len(up)-1] {
 		if err := s.reach(h.Zxid); err != nil {
 			return 0, err
 		}
@@ -151,6 +153,21 @@ func (s *site) reach(zxid proto.Zxid) error {
 		}
 	}
 	return fmt.Errorf("%w: server %d does not reach zxid %v", errControl, s.number, zxid)
+}
+
+// kill ends a server of an ensemble, and revive starts it on its data and waits
+// until it serves.
+func (s *site) kill() {
+	s.close()
+	s.server.Kill(s.server.TB())
+	s.down = true
+}
+
+func (s *site) revive(anonymous bool) error {
+	s.server.Start(s.server.TB())
+	s.server.WaitReady(s.server.TB())
+	s.down = false
+	return s.open(anonymous)
 }
 
 // restart ends all servers and starts them on the same data, and returns the

@@ -32,6 +32,8 @@ func (r *runner) do(s Step) error {
 	switch s.Verb() {
 	case "expire":
 		return r.expire(s)
+	case "down", "up":
+		return r.power(s)
 	case "restart":
 		return r.restart(s.Conn() == "kill")
 	}
@@ -307,6 +309,31 @@ func (r *runner) await(c *conn, s Step) {
 func (r *runner) awaitClose(c *conn) {
 	for r.receive(c, patience) {
 	}
+}
+
+// power kills one server of an ensemble, or starts it again. The connections
+// that it had are closed; the sessions live on.
+func (r *runner) power(s Step) error {
+	n, err := strconv.Atoi(s.Conn())
+	if err != nil || n < 1 || n > len(r.target.sites) {
+		return nil // a server alone, or one that there is not
+	}
+	at := r.target.sites[(n-1+r.script.Turn)%len(r.target.sites)]
+	switch {
+	case s.Verb() == "up" && at.down:
+		err = at.revive(r.target.anonymous)
+	case s.Verb() == "down" && !at.down && at != r.target.sites[0]:
+		at.kill()
+		for _, name := range sortedKeys(r.conns) {
+			if r.siteOf(name) == at {
+				r.awaitClose(r.conns[name])
+			}
+		}
+	}
+	if err == nil {
+		r.fence()
+	}
+	return err
 }
 
 // restart ends the server, by SIGKILL or SIGTERM, and starts it on the same

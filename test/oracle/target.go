@@ -87,6 +87,13 @@ func (t *Target) end(r *runner) error {
 	for _, c := range r.conns {
 		r.forget(c)
 	}
+	for _, s := range t.sites {
+		if s.down {
+			if err := s.revive(t.anonymous); err != nil {
+				return err
+			}
+		}
+	}
 	for _, s := range r.all {
 		if !s.over {
 			if err := t.endSession(s); err != nil {
