@@ -118,6 +118,9 @@ func (m *Member) parseClient(text string) error {
 	if len(parts) == 2 {
 		m.ClientHost = parts[0]
 	}
+	if !plainHost(m.ClientHost) {
+		return wrongMember(text)
+	}
 	m.ClientPort, err = parsePort(parts[len(parts)-1])
 	return err
 }
@@ -132,6 +135,9 @@ func (m *Member) parseAddress(text string) (role string, err error) {
 		return "", wrongMember(text)
 	}
 	address := PeerAddress{Host: parts[0]}
+	if !plainHost(address.Host) {
+		return "", wrongMember(text)
+	}
 	if address.QuorumPort, err = parsePort(parts[1]); err != nil {
 		return "", err
 	}
@@ -197,6 +203,12 @@ func hostAndPort(text string) ([]string, error) {
 		return []string{host}, nil
 	}
 	return append([]string{host}, splitJava(rest[1:], ":")...), nil
+}
+
+// plainHost tells whether a host name cannot be taken for anything else in the
+// text of a membership.
+func plainHost(host string) bool {
+	return !strings.ContainsFunc(host, func(r rune) bool { return r <= ' ' || strings.ContainsRune("[]=,;|", r) })
 }
 
 // splitJava is Java's String.split: empty parts at the end do not count.
