@@ -42,7 +42,7 @@ func printed(err error) bool {
 func run(args []string, stdout, stderr io.Writer) int {
 	defines, rest := []string(nil), zkDashes(args)
 	if len(args) == 0 || args[0] != "shell" { // whose words may look like anything
-		defines, rest = config.SplitDefines(args)
+		defines, rest = config.SplitDefines(rest)
 	}
 	root := newRootCommand()
 	root.SetArgs(rest)

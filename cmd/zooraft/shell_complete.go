@@ -19,8 +19,9 @@ const completionPatience = 2 * time.Second
 func completeShell(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 	given := shell.Values{}
 	for _, s := range shell.Settings {
-		if flag := cmd.Flags().Lookup(s.Name); flag.Changed {
-			given[s.Name] = []string{flag.Value.String()}
+		flag := cmd.Flags().Lookup(s.Name)
+		if value, ok := flag.Value.(*settingValue); ok && flag.Changed {
+			given[s.Name] = *value.values // cobra parses the words twice
 		}
 	}
 	if len(args) == 0 {
