@@ -16,14 +16,13 @@ import (
 	"time"
 
 	"github.com/zooraft/zooraft/test/peer"
-	"github.com/zooraft/zooraft/test/toolchain"
 )
 
 // patience bounds how long one command may take; it is only met by a hang.
 const patience = 60 * time.Second
 
-// exchange is a line of a script of test/clients/zkcli, which describes the
-// form.
+// exchange is a line of a script of testdata/zkcli, in the form that test/clients
+// describes. They are this suite's own, because the record goes with them.
 type exchange struct {
 	name             string // number and line
 	session, command string // session is empty for a shell of its own
@@ -31,7 +30,7 @@ type exchange struct {
 
 func readScript(t *testing.T, base string) []exchange {
 	t.Helper()
-	file, err := os.Open(filepath.Join(toolchain.Root(), "test", "clients", "zkcli", base+".script"))
+	file, err := os.Open(filepath.Join("testdata", "zkcli", base+".script"))
 	if err != nil {
 		t.Fatal(err)
 	}
