@@ -68,7 +68,9 @@ func (s *Server) followMembership() {
 		if len(now.Members) == 0 {
 			continue
 		}
-		s.wanted.want(nil)
+		if !s.leading.Load() {
+			s.wanted.want(nil) // a leader's duty does it, with the servers that have gone and still follow
+		}
 		former := s.members.Swap(&now)
 		if former.String() != now.String() || now.Version != s.config.Ensemble.Version {
 			s.writeMembership(&now)
