@@ -2,17 +2,23 @@ package consensus
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log"
 	"log/slog"
+	"sync"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 )
 
 // raftLogger hands the library's log lines to slog, one level lower: what Raft
-// calls information is of interest only to someone debugging Raft.
+// calls information is of interest only to someone debugging Raft. A line that
+// the library repeats, as it does several times a second while another server is
+// down, is handed over once; that server's return is told by who leads.
 type raftLogger struct {
 	out     *slog.Logger
+	seen    *seenLines
 	name    string
 	implied []any
 }
@@ -20,7 +26,39 @@ type raftLogger struct {
 var _ hclog.Logger = (*raftLogger)(nil)
 
 func newRaftLogger(out *slog.Logger, name string) *raftLogger {
-	return &raftLogger{out: out.With("part", name), name: name}
+	return &raftLogger{out: out.With("part", name), name: name, seen: &seenLines{}}
+}
+
+// seenLines are the warnings and errors of late, without what varies in them.
+type seenLines struct {
+	mu   sync.Mutex
+	last map[string]time.Time // guarded by mu
+}
+
+// seenQuiet is how long a line must not have come before it is told again. The
+// library's pauses between attempts grow to half a minute.
+const seenQuiet = 2 * time.Minute
+
+// again tells whether the line came not long ago.
+func (s *seenLines) again(line string, now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	last, seen := s.last[line]
+	if s.last == nil || len(s.last) > 1000 {
+		s.last = map[string]time.Time{}
+	}
+	s.last[line] = now
+	return seen && now.Sub(last) < seenQuiet
+}
+
+// lineOf is a line with the server that it is about.
+func lineOf(msg string, args []any) string {
+	for i := 0; i+1 < len(args); i += 2 {
+		if key := args[i]; key == "peer" || key == "id" || key == "to" || key == "target" || key == "candidate" {
+			return msg + fmt.Sprint(args[i+1])
+		}
+	}
+	return msg
 }
 
 func slogLevel(level hclog.Level) slog.Level {
@@ -37,6 +75,9 @@ func slogLevel(level hclog.Level) slog.Level {
 // Log implements hclog.Logger.
 func (l *raftLogger) Log(level hclog.Level, msg string, args ...any) {
 	to := slogLevel(level)
+	if to > slog.LevelDebug && l.seen.again(lineOf(msg, args), time.Now()) {
+		to = slog.LevelDebug
+	}
 	if !l.out.Enabled(context.Background(), to) {
 		return
 	}
@@ -89,7 +130,7 @@ func (l *raftLogger) ImpliedArgs() []any { return l.implied }
 // With implements hclog.Logger.
 func (l *raftLogger) With(args ...any) hclog.Logger {
 	implied := append(append([]any(nil), l.implied...), args...)
-	return &raftLogger{out: l.out.With(args...), name: l.name, implied: implied}
+	return &raftLogger{out: l.out.With(args...), name: l.name, implied: implied, seen: l.seen}
 }
 
 // Name implements hclog.Logger.
@@ -97,12 +138,12 @@ func (l *raftLogger) Name() string { return l.name }
 
 // Named implements hclog.Logger.
 func (l *raftLogger) Named(name string) hclog.Logger {
-	return &raftLogger{out: l.out, name: l.name + "." + name, implied: l.implied}
+	return &raftLogger{out: l.out, name: l.name + "." + name, implied: l.implied, seen: l.seen}
 }
 
 // ResetNamed implements hclog.Logger.
 func (l *raftLogger) ResetNamed(name string) hclog.Logger {
-	return &raftLogger{out: l.out, name: name, implied: l.implied}
+	return &raftLogger{out: l.out, name: name, implied: l.implied, seen: l.seen}
 }
 
 // SetLevel implements hclog.Logger; the level is slog's.

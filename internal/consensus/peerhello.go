@@ -42,6 +42,8 @@ type hello struct {
 	// Founders are those of the sender's ensemble, for the raft kind: the one
 	// that is called may be one of them and not know it yet.
 	Founders []member `json:"founders,omitempty"`
+	// Peers are the sender's server lines, for the stream kind.
+	Peers []Peer `json:"peers,omitempty"`
 }
 
 // welcome answers a hello.
@@ -51,7 +53,7 @@ type welcome struct {
 	ClusterID string `json:"cluster"`
 	// ID is the Raft id of who answers.
 	ID string `json:"id"`
-	// Peers is the membership that who answers wants; Wanted is the hash of its
+	// Peers are the server lines of who answers; Wanted is the hash of their
 	// numbers and roles.
 	Peers  []Peer `json:"peers"`
 	Wanted string `json:"wanted"`
@@ -107,8 +109,11 @@ func (n *Node) greet(kind, to, address string, timeout time.Duration) (net.Conn,
 	id := n.stable.identity()
 	_ = conn.SetDeadline(time.Now().Add(timeout)) // fails only on a closed socket
 	h := hello{Version: helloVersion, Kind: kind, ClusterID: id.ClusterID, From: id.raftID(), To: to}
-	if kind == kindRaft {
+	switch kind {
+	case kindRaft:
 		h.Founders = id.Founders
+	case kindStream:
+		h.Peers = n.cfg.Peers
 	}
 	err = writeMessage(conn, h)
 	if err == nil {
@@ -129,10 +134,7 @@ func (n *Node) greet(kind, to, address string, timeout time.Duration) (net.Conn,
 // Refused is set if the connection must not go on.
 func (n *Node) answer(h hello) welcome {
 	id := n.stable.identity()
-	peers := n.wanted.list()
-	if !id.Formed {
-		peers = newWanted(n.cfg.Peers).list() // what founding goes by
-	}
+	peers := newWanted(n.cfg.Peers).list()
 	w := welcome{
 		ClusterID: id.ClusterID, ID: id.raftID(), Peers: peers, Wanted: rolesHash(peers),
 		Formed: id.Formed, Founders: id.Founders, Leader: n.attached(),

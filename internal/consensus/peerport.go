@@ -87,7 +87,7 @@ func (p *peerPort) welcome(conn net.Conn) {
 		return
 	}
 	if h.Kind == kindStream {
-		p.node.serveStream(tracked, h.From)
+		p.node.serveStream(tracked, h.From, h.Peers)
 		return
 	}
 	select {

@@ -176,11 +176,16 @@ func numbers(payload []byte, count int) ([]uint64, error) {
 
 // serveStream is the leader's end of a stream. A server that does not lead
 // closes it: the other one has to look again.
-func (n *Node) serveStream(conn net.Conn, from string) {
+func (n *Node) serveStream(conn net.Conn, from string, lines []Peer) {
 	number, _ := splitRaftID(from)
+	n.compareLines(number, lines)
 	s := newStream(conn, number, n.cfg.StreamTimeout)
 	n.followers.add(from, s)
-	defer n.followers.remove(from, s)
+	n.logger.Info("a server follows this one", "server", from)
+	defer func() {
+		n.followers.remove(from, s)
+		n.logger.Info("a server no longer follows this one", "server", from)
+	}()
 	go s.write()
 	_ = s.read(func(kind byte, payload []byte) error {
 		switch kind {

@@ -81,7 +81,7 @@ func (n *Node) changed(leader raft.Server) bool {
 
 // greetLeader dials the leader, and gives up when another server leads: a
 // server that is cut off would be waited for meanwhile.
-func (n *Node) greetLeader(leader raft.Server) net.Conn {
+func (n *Node) greetLeader(leader raft.Server) (net.Conn, []Peer) {
 	type result struct {
 		conn net.Conn
 		who  welcome
@@ -107,15 +107,15 @@ func (n *Node) greetLeader(leader raft.Server) net.Conn {
 				n.logger.Debug("the leader does not take this server's stream", "leader", leader.ID, "error", r.err)
 				n.leaderGone(leader.ID, r.err, r.who.ID)
 			}
-			return r.conn
+			return r.conn, r.who.Peers
 		case <-n.leaderMoved:
 			if n.changed(leader) {
 				abandon()
-				return nil
+				return nil, nil
 			}
 		case <-n.stop:
 			abandon()
-			return nil
+			return nil, nil
 		}
 	}
 }
@@ -124,7 +124,7 @@ func (n *Node) greetLeader(leader raft.Server) net.Conn {
 // route is open, and the server told so, once this server has applied what was
 // committed when it asked.
 func (n *Node) followOne(leader raft.Server) {
-	conn := n.greetLeader(leader)
+	conn, lines := n.greetLeader(leader)
 	if conn == nil {
 		return
 	}
@@ -140,6 +140,7 @@ func (n *Node) followOne(leader raft.Server) {
 		defer close(f.ended)
 		_ = s.read(func(kind byte, payload []byte) error { return n.fromLeader(leader, f.ready, kind, payload) })
 	}()
+	n.compareLines(number, lines)
 	n.route.attach(string(leader.ID))
 	f.attend()
 	// First nothing more goes onto the stream, then it is said that the fate

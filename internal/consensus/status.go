@@ -33,6 +33,10 @@ type Status struct {
 	Disk      DiskState
 	FullSince time.Time // zero unless Disk is DiskFull
 
+	// Differs says how other servers' files differ from this one's; empty if
+	// they do not, as far as this server has a stream to or from them.
+	Differs string
+
 	// NotReady says why writes would fail now; empty if they would not.
 	NotReady string
 }
@@ -65,6 +69,7 @@ func (n *Node) Status() Status {
 	reason, waiting, removed := n.reason, n.waiting, n.removed
 	s.FullSince = n.fullSince
 	n.mu.Unlock()
+	s.Differs = n.differs()
 	// A node that failed is stopped from then on, though its goroutines may
 	// take a while to end.
 	stopped := reason != nil
