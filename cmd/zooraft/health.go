@@ -100,6 +100,7 @@ func printHealth(out io.Writer, h admin.Health, asJSON bool) error {
 	_, err := fmt.Fprintf(out, "live: %s\nready: %s\n", yes[h.Live], yes[h.Ready])
 	for _, line := range []struct{ key, value string }{
 		{"reason", h.Reason}, {"mode", h.Mode}, {"address", h.Address}, {"zxid", h.Zxid.String()},
+		{"warning", h.Warning},
 	} {
 		if err == nil && line.value != "" {
 			_, err = fmt.Fprintf(out, "%s: %s\n", line.key, line.value)

@@ -26,6 +26,9 @@ import (
 //	GET /words         the names of the words, as JSON
 //	GET /words/NAME    the word's text (stmk takes ?mask=NUMBER)
 //	GET /metrics.json  mntr's keys without zk_, as JSON
+//	GET /ensemble      the members, as JSON
+//	POST /ensemble/transfer?to=N   hand leadership over (to any without N)
+//	POST /ensemble/remove?id=N     remove a dead member
 type Channel struct {
 	path     string
 	listener net.Listener
@@ -93,6 +96,7 @@ func (a *Admin) Handler() http.Handler {
 	mux.HandleFunc("GET /metrics.json", func(w http.ResponseWriter, _ *http.Request) {
 		writeJSON(w, http.StatusOK, a.monitorReport())
 	})
+	a.handleEnsemble(mux)
 	return mux
 }
 
@@ -178,6 +182,20 @@ var _ json.Marshaler = metrics.Value{}
 // FetchHealth asks the server that owns the directory how it is. The error is
 // ErrUnreachable when nobody answers or the answer is not understood.
 func FetchHealth(ctx context.Context, ownDir string) (Health, error) {
+	response, err := ask(ctx, ownDir, http.MethodGet, "/health")
+	if err != nil {
+		return Health{}, err
+	}
+	defer response.Body.Close()
+	var h Health
+	if err := json.NewDecoder(response.Body).Decode(&h); err != nil {
+		return Health{}, fmt.Errorf("%w %s: its answer is not understood: %w", ErrUnreachable, SocketPath(ownDir), err)
+	}
+	return h, nil
+}
+
+// ask sends one request to the server that owns the directory.
+func ask(ctx context.Context, ownDir, method, target string) (*http.Response, error) {
 	path := SocketPath(ownDir)
 	client := http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true,
@@ -185,18 +203,13 @@ func FetchHealth(ctx context.Context, ownDir string) (Health, error) {
 			return dialSocket(ctx, path)
 		},
 	}}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://zooraft/health", nil)
+	request, err := http.NewRequestWithContext(ctx, method, "http://zooraft"+target, nil)
 	if err != nil {
-		return Health{}, err
+		return nil, err
 	}
 	response, err := client.Do(request)
 	if err != nil {
-		return Health{}, fmt.Errorf("%w %s: %w", ErrUnreachable, path, err)
+		return nil, fmt.Errorf("%w %s: %w", ErrUnreachable, path, err)
 	}
-	defer response.Body.Close()
-	var h Health
-	if err := json.NewDecoder(response.Body).Decode(&h); err != nil {
-		return Health{}, fmt.Errorf("%w %s: its answer is not understood: %w", ErrUnreachable, path, err)
-	}
-	return h, nil
+	return response, nil
 }

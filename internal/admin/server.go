@@ -99,6 +99,9 @@ type Health struct {
 	Address string `json:"address"`
 	// Zxid is the last one applied.
 	Zxid proto.Zxid `json:"zxid"`
+	// Warning says what an operator should mend although clients are served,
+	// as server lines that differ; empty otherwise.
+	Warning string `json:"warning,omitempty"`
 }
 
 // Sizes are the last, smallest and largest size in bytes; -1 when there was

@@ -73,6 +73,29 @@ func (n *Node) compareLines(number int, other []Peer) {
 	}
 }
 
+// noteOwnLine remembers where a server says that it listens: its line may have
+// changed, and this server's file not yet.
+func (n *Node) noteOwnLine(id string, lines []Peer) {
+	number, _ := splitRaftID(id)
+	own, ok := newWanted(lines).find(number)
+	if !ok || isWildcard(own.Address) {
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.ownLines == nil {
+		n.ownLines = map[string]string{}
+	}
+	n.ownLines[id] = own.Address
+}
+
+// ownLineOf is what was remembered, by Raft id; empty for nothing.
+func (n *Node) ownLineOf(id string) string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.ownLines[id]
+}
+
 // differs is what was noted of present members, in one line.
 func (n *Node) differs() string {
 	n.mu.Lock()

@@ -14,6 +14,8 @@ var (
 	ErrQueueFull = errors.New("consensus: too many commands are waiting")
 	// ErrCommandTooLarge is returned by Propose for a command that no log store could read back.
 	ErrCommandTooLarge = errors.New("consensus: the command is larger than a log entry may be")
+	// ErrMember is returned when an operator asks for a change of members that cannot be made; the text says why.
+	ErrMember = errors.New("consensus: the members cannot be changed so")
 	// ErrInvalidConfig is returned by Validate and Open; the text names the field.
 	ErrInvalidConfig = errors.New("consensus: invalid configuration")
 

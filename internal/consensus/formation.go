@@ -266,6 +266,9 @@ func (n *Node) becomeMember(cluster string, founders []member) error {
 		return err
 	}
 	n.setWaiting("")
+	n.mu.Lock()
+	n.cluster = cluster
+	n.mu.Unlock()
 	if founders == nil {
 		n.logger.Info("a member of the ensemble has called; this server joins", "cluster", cluster)
 		return nil

@@ -197,10 +197,43 @@ func (n *Node) TransferLeadership() error {
 
 // TransferLeadershipTo is TransferLeadership to one of them.
 func (n *Node) TransferLeadershipTo(id int) error {
+	if n.raft.State() != raft.Leader {
+		return ErrNotLeader
+	}
 	for _, s := range n.raftServers() {
 		if number, _ := splitRaftID(string(s.ID)); number == id {
 			return translate(n.raft.LeadershipTransferToServer(s.ID, s.Address).Error())
 		}
 	}
-	return fmt.Errorf("%w: server %d is not a member", ErrInvalidConfig, id)
+	return fmt.Errorf("%w: server %d is not a member", ErrMember, id)
+}
+
+// RemoveDead removes a member that does not answer, so that those that are left
+// need a smaller majority. It comes back when it follows again, unless the
+// wanted membership lacks it.
+func (n *Node) RemoveDead(id int) error {
+	switch {
+	case n.cfg.alone() || !n.leading.Load():
+		return ErrNotLeader
+	case n.cfg.MembershipIsSet:
+		return fmt.Errorf("%w: the membership is changed by reconfig", ErrMember)
+	case id == n.cfg.ServerID:
+		return fmt.Errorf("%w: server %d leads", ErrMember, id)
+	}
+	for _, s := range n.raftServers() {
+		if number, _ := splitRaftID(string(s.ID)); number != id {
+			continue
+		}
+		if _, alive := n.followers.appliedBy(string(s.ID)); alive {
+			return fmt.Errorf("%w: server %d is alive; take it out of the files instead", ErrMember, id)
+		}
+		if p, wanted := n.wanted.find(id); wanted {
+			if _, answers := n.probe(p, probeTimeout); answers {
+				return fmt.Errorf("%w: server %d answers; stop it first", ErrMember, id)
+			}
+		}
+		n.logger.Info("a member is removed by hand", "server", s.ID)
+		return translate(n.raft.RemoveServer(s.ID, 0, changeTimeout).Error())
+	}
+	return fmt.Errorf("%w: server %d is none", ErrMember, id)
 }

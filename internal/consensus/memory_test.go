@@ -114,7 +114,7 @@ func TestLeadershipMovesToTheServerThatIsNamed(t *testing.T) {
 		eventuallyTrue(t, "the named one leads", others[0].events.leading.Load)
 	}
 	leader, _ := leaderOf(t, servers)
-	if err := leader.TransferLeadershipTo(99); !errors.Is(err, ErrInvalidConfig) {
+	if err := leader.TransferLeadershipTo(99); !errors.Is(err, ErrMember) {
 		t.Errorf("leadership for a stranger: %v", err)
 	}
 }

@@ -63,11 +63,13 @@ type Node struct {
 	closeErr  error
 
 	mu          sync.Mutex
-	reason      error          // guarded by mu; why the node stopped by itself
-	fullSince   time.Time      // guarded by mu; zero while there is space
-	waiting     string         // guarded by mu; what an unformed server waits for
-	differences map[int]string // guarded by mu; by the number of the other end of a stream
-	removed     bool           // guarded by mu; the others say that this server is no member
+	reason      error             // guarded by mu; why the node stopped by itself
+	fullSince   time.Time         // guarded by mu; zero while there is space
+	waiting     string            // guarded by mu; what an unformed server waits for
+	cluster     string            // guarded by mu; the ensemble that this server has become a member of since it was opened
+	ownLines    map[string]string // guarded by mu; where servers say that they listen, by Raft id
+	differences map[int]string    // guarded by mu; by the number of the other end of a stream
+	removed     bool              // guarded by mu; the others say that this server is no member
 	// memberWait is what keeps a leader from the next change of the membership.
 	memberWait string      // guarded by mu
 	patience   *time.Timer // guarded by mu; runs while the disk is full

@@ -192,7 +192,11 @@ func (s streamLayer) Addr() net.Addr { return s.port.listener.Addr() }
 // the Raft id, an at sign, host:port.
 func (s streamLayer) Dial(address raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
 	id, where, _ := strings.Cut(string(address), "@")
-	conn, _, err := s.port.node.greet(kindRaft, id, where, min(timeout, helloTimeout))
+	n := s.port.node
+	conn, _, err := n.greet(kindRaft, id, where, min(timeout, helloTimeout))
+	if own := n.ownLineOf(id); err != nil && own != "" && own != where {
+		conn, _, err = n.greet(kindRaft, id, own, min(timeout, helloTimeout))
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -91,6 +91,10 @@ func (n *Node) greetLeader(leader raft.Server) (net.Conn, []Peer) {
 	go func() {
 		address := n.addressOf(string(leader.ID), string(leader.Address))
 		conn, who, err := n.greet(kindStream, string(leader.ID), address, helloTimeout)
+		if said := string(leader.Address); err != nil && said != address && said != "" && !isWildcard(said) {
+			// Its line may have changed, and this server's file not yet.
+			conn, who, err = n.greet(kindStream, string(leader.ID), said, helloTimeout)
+		}
 		done <- result{conn, who, err}
 	}()
 	abandon := func() {

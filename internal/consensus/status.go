@@ -68,6 +68,9 @@ func (n *Node) Status() Status {
 	n.mu.Lock()
 	reason, waiting, removed := n.reason, n.waiting, n.removed
 	s.FullSince = n.fullSince
+	if n.cluster != "" {
+		s.ClusterID = n.cluster
+	}
 	n.mu.Unlock()
 	s.Differs = n.differs()
 	// A node that failed is stopped from then on, though its goroutines may

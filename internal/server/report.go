@@ -41,6 +41,7 @@ func (r *report) Health() admin.Health {
 	}
 	h.Mode = r.mode()
 	status := r.node.Status()
+	h.Warning = status.Differs
 	switch {
 	case r.node.Err() != nil:
 		h.Live, h.Ready, h.Reason = false, false, r.node.Err().Error()
