@@ -1,6 +1,7 @@
 package consensus
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -12,7 +13,8 @@ import (
 /*
 bbolt maps its file and trusts it: it dies of a bus error when the file is
 shorter than its meta page says, and panics on goroutines of its own, where
-nobody can recover, when a page makes no sense. So the structure is walked here
+nobody can recover, when a page makes no sense: also when keys are out of order,
+which it finds out when it gathers the free pages. So the structure is walked here
 before bbolt sees it. Values are not looked at: those of the log carry
 checksums of their own, and so does the one record of the stable store.
 
@@ -60,7 +62,7 @@ func checkBoltFile(path string) error {
 	w := &boltWalk{file: f, seen: map[uint64]struct{}{}}
 	root, err := w.newestRoot()
 	if err == nil {
-		err = w.page(root, 0)
+		_, err = w.page(root, 0, keyRange{})
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %s: %w", ErrCorrupt, path, err)
@@ -101,66 +103,106 @@ func (w *boltWalk) newestRoot() (root uint64, err error) {
 	return root, nil
 }
 
-// page checks one page and all below it.
-func (w *boltWalk) page(id uint64, depth int) error {
+// keyRange is where the keys of a page must lie: from, included, to, excluded;
+// nil for no bound.
+type keyRange struct{ from, to []byte }
+
+// page checks one page and all below it, and returns its last key.
+func (w *boltWalk) page(id uint64, depth int, keys keyRange) (last []byte, err error) {
 	if id < 2 || id >= w.pages || depth > boltMaxDepth {
-		return fmt.Errorf("page %d of %d does not exist", id, w.pages)
+		return nil, fmt.Errorf("page %d of %d does not exist", id, w.pages)
 	}
-	if _, twice := w.seen[id]; twice {
-		return fmt.Errorf("page %d is used twice", id)
-	}
-	w.seen[id] = struct{}{}
 	head := make([]byte, boltHeaderLen)
 	if _, err := w.file.ReadAt(head, int64(id*w.pageSize)); err != nil {
-		return err
+		return nil, err
 	}
 	overflow := uint64(boltOrder.Uint32(head[12:]))
 	if got := boltOrder.Uint64(head); got != id || id+overflow >= w.pages {
-		return fmt.Errorf("page %d says that it is page %d with %d more", id, got, overflow)
+		return nil, fmt.Errorf("page %d says that it is page %d with %d more", id, got, overflow)
+	}
+	for i := id; i <= id+overflow; i++ {
+		if _, twice := w.seen[i]; twice {
+			return nil, fmt.Errorf("page %d is used twice", i)
+		}
+		w.seen[i] = struct{}{}
 	}
 	body := make([]byte, (overflow+1)*w.pageSize)
 	if _, err := w.file.ReadAt(body, int64(id*w.pageSize)); err != nil && !errors.Is(err, io.EOF) {
-		return err
+		return nil, err
 	}
-	return w.elements(id, body, depth)
+	return w.elements(id, body, depth, keys)
 }
 
 // elements checks what a page holds; body begins with the page's header.
-func (w *boltWalk) elements(id uint64, body []byte, depth int) error {
+func (w *boltWalk) elements(id uint64, body []byte, depth int, keys keyRange) (last []byte, err error) {
 	if len(body) < boltHeaderLen {
-		return fmt.Errorf("page %d is cut short", id)
+		return nil, fmt.Errorf("page %d is cut short", id)
 	}
 	kind, count := boltOrder.Uint16(body[8:]), int(boltOrder.Uint16(body[10:]))
 	if kind != boltBranch && kind != boltLeaf || kind == boltBranch && count == 0 {
-		return fmt.Errorf("page %d is of kind %#x with %d elements", id, kind, count)
+		return nil, fmt.Errorf("page %d is of kind %#x with %d elements", id, kind, count)
 	}
 	if boltHeaderLen+count*boltElementLen > len(body) {
-		return fmt.Errorf("page %d has no room for %d elements", id, count)
+		return nil, fmt.Errorf("page %d has no room for %d elements", id, count)
 	}
+	var next []byte
 	for i := range count {
-		at := boltHeaderLen + i*boltElementLen
-		element := body[at : at+boltElementLen]
-		if kind == boltBranch {
-			if end := at + int(boltOrder.Uint32(element)) + int(boltOrder.Uint32(element[4:])); end > len(body) {
-				return fmt.Errorf("page %d, key %d ends outside", id, i)
+		key := next
+		if i == 0 {
+			if key, err = boltKey(id, body, kind, 0); err != nil {
+				return nil, err
 			}
-			if err := w.page(boltOrder.Uint64(element[8:]), depth+1); err != nil {
-				return err
-			}
-			continue
 		}
-		begin := at + int(boltOrder.Uint32(element[4:])) + int(boltOrder.Uint32(element[8:]))
-		end := begin + int(boltOrder.Uint32(element[12:]))
-		if end > len(body) {
-			return fmt.Errorf("page %d, value %d ends outside", id, i)
-		}
-		if boltOrder.Uint32(element)&boltBucketFlag != 0 {
-			if err := w.bucket(id, body[begin:end], depth); err != nil {
-				return err
+		next = keys.to
+		if i+1 < count {
+			if next, err = boltKey(id, body, kind, i+1); err != nil {
+				return nil, err
 			}
+		}
+		if i == 0 && keys.from != nil && bytes.Compare(key, keys.from) < 0 || i > 0 && bytes.Compare(key, last) <= 0 ||
+			keys.to != nil && bytes.Compare(key, keys.to) >= 0 {
+			return nil, fmt.Errorf("page %d, key %d is out of order", id, i)
+		}
+		if last, err = w.element(id, body, kind, i, depth, keyRange{key, next}); err != nil {
+			return nil, err
 		}
 	}
-	return nil
+	return last, nil
+}
+
+// boltKey is the key of one element of a page.
+func boltKey(id uint64, body []byte, kind uint16, i int) ([]byte, error) {
+	at := boltHeaderLen + i*boltElementLen
+	position, size := boltOrder.Uint32(body[at:]), boltOrder.Uint32(body[at+4:])
+	if kind == boltLeaf {
+		position, size = size, boltOrder.Uint32(body[at+8:])
+	}
+	begin := at + int(position)
+	if end := begin + int(size); size == 0 || end > len(body) {
+		return nil, fmt.Errorf("page %d, key %d is empty or ends outside", id, i)
+	}
+	return body[begin : begin+int(size)], nil
+}
+
+// element checks what one element leads to, and returns the last key there. keys
+// begin with its own.
+func (w *boltWalk) element(id uint64, body []byte, kind uint16, i, depth int, keys keyRange) (last []byte, err error) {
+	at := boltHeaderLen + i*boltElementLen
+	element := body[at : at+boltElementLen]
+	if kind == boltBranch {
+		return w.page(boltOrder.Uint64(element[8:]), depth+1, keys)
+	}
+	begin := at + int(boltOrder.Uint32(element[4:])) + int(boltOrder.Uint32(element[8:]))
+	end := begin + int(boltOrder.Uint32(element[12:]))
+	if end > len(body) {
+		return nil, fmt.Errorf("page %d, value %d ends outside", id, i)
+	}
+	if boltOrder.Uint32(element)&boltBucketFlag != 0 {
+		if err := w.bucket(id, body[begin:end], depth); err != nil {
+			return nil, err
+		}
+	}
+	return keys.from, nil
 }
 
 func (w *boltWalk) bucket(id uint64, value []byte, depth int) error {
@@ -168,10 +210,12 @@ func (w *boltWalk) bucket(id uint64, value []byte, depth int) error {
 		return fmt.Errorf("page %d has a bucket of %d bytes", id, len(value))
 	}
 	if root := boltOrder.Uint64(value); root != 0 {
-		return w.page(root, depth+1)
+		_, err := w.page(root, depth+1, keyRange{})
+		return err
 	}
 	if depth > boltMaxDepth {
 		return fmt.Errorf("page %d nests buckets too deep", id)
 	}
-	return w.elements(id, value[boltBucketLen:], depth+1)
+	_, err := w.elements(id, value[boltBucketLen:], depth+1, keyRange{})
+	return err
 }

@@ -2,6 +2,7 @@ package consensus
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"flag"
 	"fmt"
@@ -118,6 +119,12 @@ func TestAnyDamageToAnyFileIsFoundOrHarmless(t *testing.T) {
 				}
 				at := random.IntN(used)
 				b[at] ^= 1 << random.IntN(8)
+				return fmt.Sprintf("at %d: %v", at, os.WriteFile(path, b, 0o600))
+			}},
+			{"zero some bytes", 8, func(path string, _ int64) string {
+				b, _ := os.ReadFile(path)
+				at := random.IntN(len(b))
+				clear(b[at:min(at+1+random.IntN(64), len(b))])
 				return fmt.Sprintf("at %d: %v", at, os.WriteFile(path, b, 0o600))
 			}},
 			{"zero a page", 3, func(path string, _ int64) string {
@@ -336,5 +343,42 @@ func TestAnEntryThatRotsWhileTheServerRunsStopsTheNode(t *testing.T) {
 	<-n.Failed()
 	if !errors.Is(n.Err(), ErrCorrupt) {
 		t.Fatalf("reason %v", n.Err())
+	}
+}
+
+// When bbolt meets keys out of order while it gathers the free pages, it leaves a
+// goroutine behind on a file that is no longer mapped, and the process dies. So
+// the file must be refused before bbolt sees it. Found by test/faults, in a log
+// that was torn.
+func TestABoltFileWithKeysOutOfOrderIsRefused(t *testing.T) {
+	c := testConfig(t.TempDir())
+	c.LogStore = LogStoreBolt
+	furnish(t, c)
+	path := filepath.Join(c.layout().log(LogStoreBolt), "log.db")
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := binary.BigEndian.AppendUint64(nil, 20) // that of an entry in the middle of the log
+	found := 0
+	for at := 0; ; found++ {
+		next := bytes.Index(b[at:], key)
+		if next < 0 {
+			break
+		}
+		clear(b[at+next : at+next+len(key)])
+		at += next + len(key)
+	}
+	if found == 0 {
+		t.Fatal("the entry's key is not in the file")
+	}
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := checkBoltFile(path); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("the file is taken for whole: %v", err)
+	}
+	if _, err := Open(c, newJournal(), newObserver()); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("opened with %v", err)
 	}
 }

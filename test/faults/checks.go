@@ -41,7 +41,7 @@ func (w *world) startWorkers() {
 	for _, kind := range []struct {
 		run func(*session)
 		n   int
-	}{{useRegisters, 5}, {useChains, 2}, {useEphemerals, 2}, {useMultis, 2}, {useWatches, 4}} {
+	}{{useRegisters, 5}, {useChains, 2}, {useEphemerals, 2}, {useMultis, 2}, {useWatches, 6}} {
 		for range kind.n {
 			number++
 			w.worker(number, kind.run)
@@ -66,8 +66,11 @@ func (w *world) finish() {
 	w.checkRegisters()
 	w.checkReplicas()
 	for _, id := range w.e.ids {
-		if log := w.e.servers[id].Log(); strings.Contains(log, "the replicas have diverged") || strings.Contains(log, "panic:") {
-			w.wrong("server %d's log speaks of a divergence or a panic", id)
+		log := w.e.servers[id].Log()
+		for _, bad := range []string{"the replicas have diverged", "panic:", "fatal error:", "unexpected fault address"} {
+			if at := strings.Index(log, bad); at >= 0 {
+				w.wrong("server %d's log says: %s", id, log[max(0, at-500):min(len(log), at+3000)])
+			}
 		}
 	}
 	w.mu.Lock()

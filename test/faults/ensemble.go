@@ -36,8 +36,10 @@ type ensemble struct {
 // options changes how an ensemble is made.
 type options struct {
 	servers int
-	config  map[string]string
-	defines map[string]string // Java properties
+	// observers are so many more, with the last numbers.
+	observers int
+	config    map[string]string
+	defines   map[string]string // Java properties
 	// crooked servers have a machine that can be made to fail.
 	crooked bool
 	// store is their log store; "" for the one of the whole run.
@@ -65,7 +67,7 @@ func launch(t testing.TB, o options) *ensemble {
 	}
 	e := &ensemble{t: t, servers: map[int]*peer.Server{}, store: o.store}
 	targets := map[int]string{}
-	for id := 1; id <= o.servers; id++ {
+	for id := 1; id <= o.servers+o.observers; id++ {
 		e.ids = append(e.ids, id)
 		targets[id] = net.JoinHostPort("127.0.0.1", strconv.Itoa(peer.FreePort(t)))
 	}
@@ -73,7 +75,11 @@ func launch(t testing.TB, o options) *ensemble {
 	var lines []string
 	for _, id := range e.ids {
 		host, port, _ := net.SplitHostPort(e.net.address(id)) // an address of ours always splits
-		lines = append(lines, fmt.Sprintf("server.%d=%s:%s:%d", id, host, port, peer.FreePort(t)))
+		role := "participant"
+		if id > o.servers {
+			role = "observer"
+		}
+		lines = append(lines, fmt.Sprintf("server.%d=%s:%s:%d:%s", id, host, port, peer.FreePort(t), role))
 	}
 	for _, id := range e.ids {
 		e.add(id, targets[id], lines, o)
@@ -87,6 +93,9 @@ func (e *ensemble) add(id int, listen string, lines []string, o options) {
 		"tickTime": strconv.FormatInt(tick.Milliseconds(), 10), "initLimit": "20", "syncLimit": strconv.Itoa(syncLimit),
 		"peerListenAddress": listen, "4lw.commands.whitelist": "*", "maxClientCnxns": "0",
 		"snapCount": "2000", "raftLogStore": o.store,
+	}
+	if id > o.servers {
+		config["peerType"] = "observer"
 	}
 	for k, v := range o.config {
 		config[k] = v
