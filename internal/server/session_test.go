@@ -102,8 +102,8 @@ func TestASilentClientLosesSessionAndConnection(t *testing.T) {
 // Case 31: a client that only reads is alive.
 func TestAnyRequestKeepsASessionAlive(t *testing.T) {
 	s := startServer(t, testConfig(t))
-	a := connect(t, s, proto.ConnectRequest{TimeoutMillis: 300})
-	end := time.Now().Add(1500 * time.Millisecond)
+	a := connect(t, s, proto.ConnectRequest{TimeoutMillis: 2000})
+	end := time.Now().Add(5000 * time.Millisecond)
 	for time.Now().Before(end) {
 		if r := a.call(proto.OpGetChildren, pathBody("/", false)); r.Err != 0 {
 			t.Fatal(r)
