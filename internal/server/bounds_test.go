@@ -199,12 +199,12 @@ func TestIdentitiesOfOneConnectionAreBounded(t *testing.T) {
 // wait in the socket: its session must not end for that.
 func TestASessionWithRequestsInWorkIsHeard(t *testing.T) {
 	s := startServer(t, testConfig(t))
-	held := connect(t, s, proto.ConnectRequest{TimeoutMillis: 200})
+	held := connect(t, s, proto.ConnectRequest{TimeoutMillis: 500})
 	stuck := s.session(t, held.resp.SessionID)
 	p := pending{write: true}
 	stuck.count(&p)
 	stuck.queue.append(p)
-	silent := connect(t, s, proto.ConnectRequest{TimeoutMillis: 1000})
+	silent := connect(t, s, proto.ConnectRequest{TimeoutMillis: 2000})
 	silent.gone()
 	if stuck.Gone() || s.state.Zxid() == 0 {
 		t.Fatal("the session that waits for its write has ended")

@@ -68,7 +68,7 @@ func TestAnExpiredSessionAndItsEphemeralsEndTogether(t *testing.T) {
 	s := startServer(t, testConfig(t))
 	watcher := connect(t, s, proto.ConnectRequest{})
 	for range 5 {
-		a := connect(t, s, proto.ConnectRequest{TimeoutMillis: 200})
+		a := connect(t, s, proto.ConnectRequest{TimeoutMillis: 1000})
 		a.create("/svc", "", proto.CreateEphemeral)
 		if err := a.net.Close(); err != nil {
 			t.Fatal(err)
