@@ -23,7 +23,9 @@ var words = []struct {
 
 var (
 	hexNumber = regexp.MustCompile(`0x[0-9a-f]+`)
-	number    = regexp.MustCompile(`-?[0-9]+(\.[0-9]+)?`)
+	// byFollower matches the keys that a real leader has for each follower.
+	byFollower = regexp.MustCompile(`_[0-9]+_(learner_handler_qp_|ack_latency)`)
+	number     = regexp.MustCompile(`-?[0-9]+(\.[0-9]+)?`)
 )
 
 // masked is a line without its numbers.
@@ -42,14 +44,14 @@ func keyBefore(end string) func(string) string {
 }
 
 // mntrLine is a key, and the role behind the one key that tells it. Numbers by
-// namespace are there once a namespace was used, and those of a leader's queue to
-// each follower only in Apache (row metrics-of-other-stages).
+// namespace are there once a namespace was used, and those by follower only in
+// Apache's leaders (row metrics-of-other-stages).
 func mntrLine(line string) string {
 	key, value, _ := strings.Cut(line, "\t")
 	switch {
 	case key == "zk_server_state":
 		return key + " " + value
-	case strings.Contains(key, "_per_namespace"), strings.Contains(key, "_learner_handler_qp_"):
+	case strings.Contains(key, "_per_namespace"), byFollower.MatchString(key):
 		return ""
 	}
 	return masked(key)
