@@ -141,7 +141,7 @@ func isFlag(flags []flag, word string) bool {
 }
 
 // matchFlag finds the flag or the joined flags of a word, and what stands
-// directly behind the last one.
+// directly behind the last one. Ours of two dashes are found with one, too.
 func matchFlag(flags []flag, word string) (found []flag, rest string, ok bool) {
 	long := strings.HasPrefix(word, "--")
 	name, value, hasValue := strings.Cut(strings.TrimLeft(word, "-"), "=")

@@ -62,11 +62,11 @@ func peak(t *testing.T, address string, args ...string) (printed int, kib int64)
 }
 
 // The memory of ls -R, dump, cp and deleteall must not grow with the tree: a
-// tree of ten times as many folders may cost no more than the noise of a
+// tree of five times as many folders may cost no more than the noise of a
 // collector. ZOORAFT_SHELL_FOLDERS makes it larger, 1000 for a million nodes.
 func TestLargeTreesTakeNoMoreMemoryThanSmallOnes(t *testing.T) {
 	const leaves, noise = 1000, 16 << 10
-	folders := 30
+	folders := 15
 	if text := os.Getenv("ZOORAFT_SHELL_FOLDERS"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil {
