@@ -27,7 +27,6 @@ const (
 	NeedsSASL     = "SASL"
 	NeedsTLS      = "TLS"
 	NeedsReconfig = "reconfig"
-	NeedsReadOnly = "read-only mode"
 )
 
 // Result is one test's outcome.

@@ -46,12 +46,6 @@ public class ZooKeeperServerEmbeddedAdapter implements ZooKeeperMainFace {
 
     private void start(Properties properties) throws Exception {
         boolean alone = properties.stringPropertyNames().stream().noneMatch(name -> name.startsWith("server."));
-        if (!alone && Boolean.getBoolean("readonlymode.enabled")) {
-            throw new TestAbortedException("waits for read-only mode");
-        }
-        if (!alone && QuorumPeerConfig.isReconfigEnabled()) {
-            throw new TestAbortedException("waits for reconfig");
-        }
         if (System.getProperty(CONNECTION_FACTORY) != null) {
             throw new TestAbortedException("waits for a class of its own inside Apache's server");
         }
@@ -60,6 +54,8 @@ public class ZooKeeperServerEmbeddedAdapter implements ZooKeeperMainFace {
             port = freePort();
             properties.setProperty("clientPort", Integer.toString(port));
         }
+        // A test enables it in a static field.
+        properties.setProperty("reconfigEnabled", Boolean.toString(QuorumPeerConfig.isReconfigEnabled()));
         properties.setProperty("admin.enableServer", "false");
         properties.setProperty("4lw.commands.whitelist", "*");
         String program = System.getProperty("zooraft.program");
