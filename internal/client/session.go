@@ -91,6 +91,7 @@ type Session struct {
 	id       proto.SessionID    // guarded by mu
 	password []byte             // guarded by mu
 	lastZxid proto.Zxid         // guarded by mu
+	patient  bool               // guarded by mu; see SessionOptions.Patient
 }
 
 // NewSession starts to connect and returns at once.
@@ -112,7 +113,7 @@ func NewSession(options SessionOptions) *Session {
 	s := &Session{
 		options: options, ctx: ctx, cancel: cancel, ended: make(chan struct{}),
 		state: StateConnecting, changed: make(chan struct{}),
-		auths: append([]proto.AuthPacket(nil), options.Auths...), watches: newWatchTable(),
+		auths: append([]proto.AuthPacket(nil), options.Auths...), watches: newWatchTable(), patient: options.Patient,
 	}
 	s.watches.chroot = options.Chroot
 	go s.keep()
@@ -271,7 +272,8 @@ func stateEvent(keeper int32) Event {
 func (s *Session) Ready(ctx context.Context) (*Conn, error) {
 	for {
 		s.mu.Lock()
-		conn, state, rounds, lastErr, changed := s.conn, s.state, s.rounds, s.lastErr, s.changed
+		conn, state, lastErr, changed := s.conn, s.state, s.lastErr, s.changed
+		hopeless := s.rounds > 0 && !s.patient
 		s.mu.Unlock()
 		switch {
 		case conn != nil && state.Alive():
@@ -282,7 +284,7 @@ func (s *Session) Ready(ctx context.Context) (*Conn, error) {
 			return nil, &ServerError{Op: proto.OpCreateSession, Code: proto.ErrSessionExpired}
 		case !state.Alive():
 			return nil, ErrClosed
-		case rounds > 0 && !s.options.Patient:
+		case hopeless:
 			return nil, fmt.Errorf("%w: %w", ErrNoServer, lastErr)
 		}
 		select {
@@ -294,6 +296,13 @@ func (s *Session) Ready(ctx context.Context) (*Conn, error) {
 			return nil, fmt.Errorf("%w: %w", ErrNoServer, ctx.Err())
 		}
 	}
+}
+
+// SetPatient changes what SessionOptions.Patient said.
+func (s *Session) SetPatient(patient bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.patient = patient
 }
 
 // State returns where the session stands.

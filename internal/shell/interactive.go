@@ -50,6 +50,8 @@ func (sh *Shell) Interactive(ctx context.Context) error {
 	if err := sh.await(ctx, sh.session, sh.config.Wait); err != nil {
 		sh.complain(err) // and go on: the servers may come
 	}
+	sh.config.Wait = 0 // from now on a user at the prompt is told at once
+	sh.session.SetPatient(false)
 	var last error
 	for ctx.Err() == nil {
 		line, err := t.readLine()
