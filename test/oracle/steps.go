@@ -295,7 +295,8 @@ func (r *runner) await(c *conn, s Step) {
 		return
 	}
 	path := r.values.str(s.token(3))
-	for r.receive(c, patience) {
+	// A server that was held up gives sessions their full timeout again.
+	for r.receive(c, 3*patience) {
 		last := r.out.Items[len(r.out.Items)-1]
 		d := proto.NewDecoder(last.Frame)
 		d.ReplyHeader()
