@@ -1,6 +1,7 @@
 package consensus
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -13,6 +14,8 @@ type plan struct {
 	change string
 	apply  func() error // nil if no change can be made now
 	waits  string
+	// absent says that it waits for a server that is not there at all.
+	absent bool
 }
 
 // doRaft makes a change of Raft's configuration.
@@ -32,14 +35,19 @@ func (n *Node) planMembers(judge bool) plan {
 		number, _ := splitRaftID(string(s.ID))
 		current[number] = s
 	}
-	waits, growing := "", false
+	waits, growing, blocked := "", false, false
 	for _, p := range n.wanted.list() {
 		s, there := current[p.ID]
 		grow := n.growBy(p, s, there)
 		if grow.apply != nil {
 			return grow
 		}
-		growing = growing || p.Voter && grow.waits != ""
+		// Who asked for this list knows who is there: as on Apache's server, the
+		// rest of the change does not wait for the others. Files may be changed
+		// before the servers that they name are started.
+		if grow.waits != "" && !(grow.absent && n.wantedSet.Load()) {
+			growing, blocked = growing || p.Voter, true
+		}
 		if waits == "" {
 			waits = grow.waits
 		}
@@ -53,14 +61,17 @@ func (n *Node) planMembers(judge bool) plan {
 		if shrink.apply != nil {
 			return shrink
 		}
+		blocked = blocked || shrink.waits != ""
 		if waits == "" {
 			waits = shrink.waits
 		}
 	}
-	if waits != "" {
+	if blocked {
 		return plan{waits: waits}
 	}
-	return n.planOwn(servers)
+	own := n.planOwn(servers)
+	own.waits = cmp.Or(own.waits, waits)
+	return own
 }
 
 // growBy is the change that a wanted server needs to be all that it is to be,
@@ -94,9 +105,9 @@ func (n *Node) growSilent(p Peer, s raft.Server, there bool) plan {
 	w, ok := n.probe(p, probeTimeout)
 	switch {
 	case !ok:
-		return plan{waits: fmt.Sprintf("server %d to answer at %s", p.ID, p.Address)}
+		return plan{waits: fmt.Sprintf("server %d to answer at %s", p.ID, p.Address), absent: true}
 	case w.Formed && w.ClusterID != n.stable.identity().ClusterID:
-		return plan{waits: fmt.Sprintf("server %d: what answers at %s belongs to ensemble %s", p.ID, p.Address, w.ClusterID)}
+		return plan{waits: fmt.Sprintf("server %d: what answers at %s belongs to ensemble %s", p.ID, p.Address, w.ClusterID), absent: true}
 	case !there:
 		id, address := raft.ServerID(w.ID), raft.ServerAddress(p.Address)
 		return doRaft(fmt.Sprintf("add server %s at %s", id, address), func() raft.IndexFuture { return n.raft.AddNonvoter(id, address, 0, changeTimeout) })

@@ -198,6 +198,30 @@ func TestALeaderThatIsToGoHandsOver(t *testing.T) {
 	}
 }
 
+// A change that names a server which is not there goes as far as it can: others
+// are removed, be it the leader itself.
+func TestARemovalDoesNotWaitForAServerThatIsAbsent(t *testing.T) {
+	c := newCompany(t, 3)
+	c.write(1, 2, 3)
+	c.address(4)
+	for _, leads := range []bool{false, true} {
+		gone := c.leader().config.ServerID
+		if !leads {
+			gone = gone%3 + 1
+		}
+		rest := slices.DeleteFunc([]int{1, 2, 3}, func(id int) bool { return id == gone })
+		for _, s := range c.servers {
+			if err := s.SetMembership(c.list(append(rest, 4)...)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		eventuallyTrue(t, fmt.Sprintf("server %d is removed", gone), func() bool {
+			return slices.Equal(c.leader().Membership().Current, c.list(rest...))
+		})
+		c.want(1, 2, 3)
+	}
+}
+
 // A voter is not removed when those that are left and can be reached would be
 // no majority; a dead one is.
 func TestALiveServerStaysWhileTheOthersWouldBeNoMajority(t *testing.T) {

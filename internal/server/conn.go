@@ -41,7 +41,7 @@ type conn struct {
 	identities    atomic.Pointer[[]proto.ID] // replaced as a whole by the read loop
 	gone          atomic.Bool                // being closed
 	local         atomic.Bool                // its session is a local one
-	reconfiguring atomic.Bool                // its read loop waits for the end of a reconfig
+	reconfiguring atomic.Bool                // its last request was a reconfig, which may still be unanswered
 	upgrading     atomic.Bool                // its local session is becoming a global one
 	readOnly      bool                       // of read-only mode; read loop only
 	dirty         bool                       // has got something from the entry being applied; the goroutine that applies only

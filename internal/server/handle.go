@@ -44,6 +44,9 @@ func (c *conn) handle(frame []byte, now time.Duration) bool {
 		return false
 	}
 	body := d.Rest()
+	if c.reconfiguring.Load() && c.behindReconfig(h, body, now) {
+		return true
+	}
 	switch {
 	case h.Type == proto.OpAuth:
 		return c.handleAuth(h, body, now)
@@ -83,6 +86,22 @@ func (c *conn) handle(frame []byte, now time.Duration) bool {
 	}
 	c.read(h, body, now)
 	return true
+}
+
+// behindReconfig holds a request back until the reconfig before it is answered:
+// that happens by a later command than its own, so nothing of the connection
+// may follow it before. Joiners that catch up may take longer than the client
+// waits for a sign of life, and a ping's answer is known by its xid in any
+// order: a ping is answered here, which behindReconfig tells.
+func (c *conn) behindReconfig(h proto.RequestHeader, body []byte, now time.Duration) (answered bool) {
+	if h.Type == proto.OpPing {
+		c.readNow(h, body, *c.identities.Load(), now)
+		return true
+	}
+	c.out.flush()
+	c.queue.waitEmpty()
+	c.reconfiguring.Store(false)
+	return false
 }
 
 // count and uncount keep the sums of requests in work. Each request that
@@ -127,6 +146,11 @@ func (c *conn) read(h proto.RequestHeader, body []byte, now time.Duration) {
 	}) {
 		return
 	}
+	c.readNow(h, body, ids, now)
+}
+
+// readNow is read for a request whose turn it is.
+func (c *conn) readNow(h proto.RequestHeader, body []byte, ids []proto.ID, now time.Duration) {
 	r := state.ReadRequest{Header: h, Body: body, Identities: ids, SkipACL: c.server.config.Security.SkipACL,
 		MultiReadMaxBytes: c.server.multiReadMaxBytes}
 	var reply proto.ReplyHeader
@@ -155,19 +179,16 @@ func (c *conn) propose(h proto.RequestHeader, body []byte, now time.Duration, lo
 		c.uncount(&p)
 		return false
 	}
+	c.reconfiguring.Store(h.Type == proto.OpReconfig)
 	for {
 		err := c.server.node.Propose(c.id, command)
 		switch {
 		case err == nil:
 			c.seq++
-			if h.Type == proto.OpReconfig || local {
-				// A reconfig is answered by a later command, so nothing of the
-				// connection may follow it before that. A local session has no
-				// row that would keep its writes in order.
-				c.reconfiguring.Store(h.Type == proto.OpReconfig)
+			if local {
+				// A local session has no row that would keep its writes in order.
 				c.out.flush()
 				c.queue.waitEmpty()
-				c.reconfiguring.Store(false)
 			}
 			return true
 		case errors.Is(err, consensus.ErrQueueFull):

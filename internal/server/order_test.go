@@ -141,3 +141,34 @@ func TestManyConnectionsWritePipelined(t *testing.T) {
 		t.Fatalf("%d nodes, want %d", n, clients*writes+3)
 	}
 }
+
+// A client that waits for the end of a reconfig has its pings answered, and
+// what else it sends comes behind the reconfig's answer.
+func TestPingsAreAnsweredWhileAReconfigIsUnderWay(t *testing.T) {
+	s := startServer(t, testConfig(t))
+	client := connect(t, s, proto.ConnectRequest{})
+	const asked = 1000
+	c := s.conns.all()[0]
+	p := pending{header: proto.RequestHeader{Xid: asked, Type: proto.OpReconfig}, write: true}
+	c.count(&p)
+	if !c.queue.append(p) {
+		t.Fatal("the connection is closed")
+	}
+	c.reconfiguring.Store(true)
+	for range 3 {
+		client.send(proto.OpPing, nil)
+		if r := client.must(); r.Xid != proto.XidPing {
+			t.Fatalf("a ping is answered by %v", r)
+		}
+	}
+	before := c.stats.received.Load()
+	read := client.send(proto.OpExists, pathBody("/", false))
+	eventually(t, "the read has arrived", func() bool { return c.stats.received.Load() > before })
+	c.Push(proto.EndFrame(proto.AppendReplyHeader(proto.BeginFrame(nil), proto.ReplyHeader{Xid: asked}), 0))
+	c.taken()
+	for _, want := range []int32{asked, read} {
+		if r := client.must(); r.Xid != want {
+			t.Errorf("got %v, want xid %d", r, want)
+		}
+	}
+}
