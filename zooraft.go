@@ -34,6 +34,13 @@ import (
 // name in zoo.cfg. Start from DefaultConfig or LoadConfig.
 type Config = config.Config
 
+// Member is one server of an ensemble, as a server.N line of a zoo.cfg:
+// Config.Ensemble has them in Servers, and says with MyID which one this is.
+type Member = config.Member
+
+// PeerAddress is where the other servers reach a Member.
+type PeerAddress = config.PeerAddress
+
 var (
 	// ErrConfig is returned by Start and LoadConfig when the configuration
 	// cannot be used.
@@ -63,8 +70,12 @@ func DefaultConfig(dataDir string) *Config {
 
 // LoadConfig reads a zoo.cfg as Apache ZooKeeper reads it. Warnings are about
 // lines that have no effect or another one than there.
-func LoadConfig(file string) (cfg *Config, warnings []string, err error) {
-	cfg, report, err := config.Load(config.Options{File: file})
+func LoadConfig(file string, opts ...LoadOption) (cfg *Config, warnings []string, err error) {
+	var o loadOptions
+	for _, opt := range opts {
+		opt(&o)
+	}
+	cfg, report, err := config.Load(config.Options{File: file, AllowUnprotected: o.allowUnprotected})
 	if report != nil {
 		for _, w := range report.Warnings {
 			warnings = append(warnings, fmt.Sprintf("%s: %s: %s", w.Source, w.Key, w.Text))
@@ -75,6 +86,16 @@ func LoadConfig(file string) (cfg *Config, warnings []string, err error) {
 	}
 	return cfg, warnings, nil
 }
+
+// LoadOption changes what LoadConfig accepts.
+type LoadOption func(*loadOptions)
+
+type loadOptions struct{ allowUnprotected bool }
+
+// AllowUnprotected accepts what `zooraft serve` accepts with its flag
+// --allow-unprotected: a file that asks for protection which this version does
+// not have.
+func AllowUnprotected() LoadOption { return func(o *loadOptions) { o.allowUnprotected = true } }
 
 // Option changes how Start starts.
 type Option func(*options)
@@ -106,6 +127,9 @@ func WithVersion(v string) Option { return func(o *options) { o.version = v } }
 type Addresses struct {
 	// Client is the client port, with the number that was taken for port 0.
 	Client net.Addr
+	// Peer is where the other servers of the ensemble reach this one; nil for a
+	// server alone.
+	Peer net.Addr
 }
 
 // Server is a running server. Its methods may be called from any goroutine.
@@ -178,7 +202,9 @@ func (s *Server) WaitReady(ctx context.Context) error {
 }
 
 // Addresses tells where the server is reached.
-func (s *Server) Addresses() Addresses { return Addresses{Client: s.inner.Addr()} }
+func (s *Server) Addresses() Addresses {
+	return Addresses{Client: s.inner.Addr(), Peer: s.inner.PeerAddr()}
+}
 
 // AdminHandler answers what the local admin channel answers, for a server of
 // your own: GET /health, /health/live, /words, /words/NAME and /metrics.json. It

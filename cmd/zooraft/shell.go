@@ -181,7 +181,7 @@ func runShell(ctx context.Context, given shell.Values, flags shellFlags, args []
 		fmt.Fprintf(streams.Err, "zooraft: %s\n", shell.Message(err))
 		return err
 	}
-	config.JSON, config.Version, config.Wait = flags.json, version, flags.wait
+	config.JSON, config.Version, config.Wait = flags.json, versionText(), flags.wait
 	if flags.waitZk {
 		config.Wait = config.Timeout
 	}

@@ -41,6 +41,14 @@ func (n *Node) openPeerPort() (*peerPort, error) {
 	return p, nil
 }
 
+// PeerAddr is where the other servers connect; nil for a server alone.
+func (n *Node) PeerAddr() net.Addr {
+	if n.port == nil {
+		return nil
+	}
+	return n.port.listener.Addr()
+}
+
 // accept is a goroutine.
 func (p *peerPort) accept() {
 	defer p.node.workers.Done()

@@ -50,6 +50,9 @@ func (s *Server) peers(c *consensus.Config) {
 	c.DiskStallLimit = max(s.patience()/2, time.Second)
 }
 
+// PeerAddr is where the other servers connect; nil for a server alone.
+func (s *Server) PeerAddr() net.Addr { return s.node.PeerAddr() }
+
 // patience is how long a server may be without a leader, or behind it, before
 // its clients are dropped.
 func (s *Server) patience() time.Duration {

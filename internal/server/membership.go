@@ -81,14 +81,14 @@ func (s *Server) followMembership() {
 
 // followClientPort moves the client port if this server's line has another one.
 func (s *Server) followClientPort(former, now *proto.Membership) {
-	before, _ := former.Get(int64(s.serverID))
+	before, was := former.Get(int64(s.serverID))
 	own, member := now.Get(int64(s.serverID))
 	if !member || own.ClientPort <= 0 || s.embedding.Listener != nil ||
 		own.ClientPort == before.ClientPort && own.ClientHost == before.ClientHost {
 		return
 	}
-	if at, ok := s.Addr().(*net.TCPAddr); ok && before.ClientPort < 0 && at.Port == own.ClientPort {
-		return // zoo.cfg has said so already
+	if at, ok := s.Addr().(*net.TCPAddr); ok && (!was || before.ClientPort < 0) && at.Port == own.ClientPort {
+		return // zoo.cfg has said so already, or the line that this server had before it was removed
 	}
 	s.moveListener(own.ClientHost, own.ClientPort)
 }

@@ -113,27 +113,26 @@ func (t *terminal) complete(line string, pos int, key rune) (string, int, bool) 
 	if key != tab {
 		return "", 0, false
 	}
-	words := splitLine(line[:pos])
-	if len(words) == 0 || line[pos-1] == ' ' {
-		words = append(words, "")
-	}
-	last := words[len(words)-1]
+	start, last, quoted := lastWord(line[:pos])
 	ctx, cancel := context.WithTimeout(context.Background(), closePatience)
 	defer cancel()
-	found := t.sh.CompleteWord(ctx, words)
+	found := t.sh.CompleteWord(ctx, append(splitLine(line[:start]), last))
 	if len(found) == 0 {
 		return line, pos, true
 	}
 	common := commonPrefix(found)
-	if len(found) == 1 && !strings.HasPrefix(common, "/") {
-		common += " "
-	}
 	if len(found) > 1 && common == last {
 		fmt.Fprintf(t.edit, "%s\n", columns(found, 80))
 		return line, pos, true
 	}
-	start := strings.TrimSuffix(line[:pos], last)
-	return start + common + line[pos:], len(start) + len(common), true
+	path := strings.HasPrefix(common, "/")
+	if quoted || strings.ContainsAny(common, blanks+quotes) {
+		common = quote(common)
+	}
+	if len(found) == 1 && !path {
+		common += " "
+	}
+	return line[:start] + common + line[pos:], start + len(common), true
 }
 
 func commonPrefix(words []string) string {

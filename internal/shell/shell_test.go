@@ -26,6 +26,34 @@ func TestALineIsSplitAsZkCliDoes(t *testing.T) {
 	}
 }
 
+func TestTheWordThatIsTypedIsFoundWithItsQuotes(t *testing.T) {
+	for line, want := range map[string]struct {
+		start  int
+		text   string
+		quoted bool
+	}{
+		"":                {0, "", false},
+		"ls":              {0, "ls", false},
+		"ls ":             {3, "", false},
+		"ls /a":           {3, "/a", false},
+		"ls /ä b/日":       {7, "b/日", false},
+		`ls "/a b`:        {3, "/a b", true},
+		`ls "/a b"`:       {3, "/a b", true},
+		`ls "/a b"/c`:     {3, "/a b/c", true},
+		`ls "/a b" /c`:    {10, "/c", false},
+		`set /a it's`:     {7, "it's", false},
+		`get '/say "hi" `: {4, `/say "hi" `, true},
+	} {
+		start, text, quoted := lastWord(line)
+		if start != want.start || text != want.text || quoted != want.quoted {
+			t.Errorf("%q ends in %q from %d, quoted %t; want %+v", line, text, start, quoted, want)
+		}
+		if quoted && !slices.Equal(splitLine(quote(text)), []string{text}) {
+			t.Errorf("%q in quotes is read as %q", text, splitLine(quote(text)))
+		}
+	}
+}
+
 func TestFlagsAreReadAsZkCliDoes(t *testing.T) {
 	flags := []flag{{name: "s"}, {name: "e"}, {name: "t", arg: "ttl"}, {name: "add", arg: "list"}, {name: "file", arg: "f", long: true}}
 	for _, row := range []struct {

@@ -25,6 +25,44 @@ func splitLine(line string) []string {
 	return words
 }
 
+const (
+	blanks = " \t\n\v\f\r" // what white space is to wordPattern
+	quotes = "\"'"
+)
+
+// lastWord returns the word at the end of a line that is still typed: where it
+// begins, its text, and whether it has a quote. What is typed behind a quoted
+// part belongs to the same word here, so that a path can be completed further.
+func lastWord(line string) (start int, text string, quoted bool) {
+	for i := 0; i < len(line); {
+		switch c := line[i]; {
+		case strings.IndexByte(blanks, c) >= 0:
+			i++
+			start, text, quoted = i, "", false
+		case strings.IndexByte(quotes, c) >= 0 && i == start:
+			rest, _, closed := strings.Cut(line[i+1:], string(c))
+			i += 1 + len(rest)
+			text, quoted = rest, true
+			if closed {
+				i++
+			}
+		default:
+			text += line[i : i+1] // a byte: a character may have several
+			i++
+		}
+	}
+	return start, text, quoted
+}
+
+// quote returns a text as one word. One with both kinds of quotes cannot be
+// written as a word, as in zkCli.
+func quote(text string) string {
+	if strings.Contains(text, `"`) {
+		return "'" + text + "'"
+	}
+	return `"` + text + `"`
+}
+
 // flag is one flag of a command. zkCli's have one letter or one dash, ours
 // beyond it two dashes.
 type flag struct {

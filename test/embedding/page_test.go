@@ -29,8 +29,31 @@ func TestThePagesShowTheFilesAsTheyAre(t *testing.T) {
 			t.Errorf("docs/testing-other-languages.md does not show %s as it is", file)
 		}
 	}
+	committed := flat(text("test", "embedding", "gopage_test.go") + text("page_test.go"))
+	blocks := strings.Split(text("docs", "testing.md"), "```go\n")
+	if len(blocks) < 5 {
+		t.Errorf("docs/testing.md has %d pieces of Go", len(blocks)-1)
+	}
+	for _, block := range blocks[1:] {
+		code, _, _ := strings.Cut(block, "```")
+		if strings.HasPrefix(code, "package ") { // the whole file, judged below
+			continue
+		}
+		if !strings.Contains(committed, flat(code)) {
+			t.Errorf("docs/testing.md shows Go that no test compiles:\n%s", code)
+		}
+	}
 	_, election, found := strings.Cut(text("zktest", "election_test.go"), "// campaign is")
 	if !found || !strings.Contains(text("docs", "testing.md"), "// campaign is"+election+"```\n") {
 		t.Error("docs/testing.md does not show the election of zktest/election_test.go as it is")
 	}
+}
+
+// flat is a text without the indents of its lines.
+func flat(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		b.WriteString(strings.TrimLeft(line, "\t"))
+	}
+	return b.String()
 }

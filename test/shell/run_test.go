@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -122,6 +123,9 @@ func TestStandardOutputHasNothingButTheAnswer(t *testing.T) {
 		if r.out != row.want || r.err != "" || r.code != 0 {
 			t.Errorf("%s: %q, %q and exit code %d, want %q", row.words, r.out, r.err, r.code, row.want)
 		}
+	}
+	if r := run(t, "127.0.0.1:1", "", "version"); !regexp.MustCompile(`^ZooKeeper CLI version: zooraft \S+\n$`).MatchString(r.out) {
+		t.Errorf("version: %q", r.out)
 	}
 	r := run(t, server.Address, "create /s 1\nget /s\nls /none\nget /s\n")
 	if r.out != "Created /s\n1\n1\n" || r.code != 0 {

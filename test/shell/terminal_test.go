@@ -106,7 +106,7 @@ func (s *screen) ends() int {
 
 func TestThePromptCompletesCommandsAndPathsAndKeepsItsHistory(t *testing.T) {
 	server := peer.StartZooraft(t, peer.Options{})
-	for _, path := range []string{"/apple", "/apple/seed", "/apricot", "/pear"} {
+	for _, path := range []string{"/apple", "/apple/seed", "/apricot", "/pear", "/my tree", "/my tree/two words"} {
 		must(t, server.Address, "", "create", path, "data of "+path)
 	}
 	home := t.TempDir()
@@ -114,13 +114,17 @@ func TestThePromptCompletesCommandsAndPathsAndKeepsItsHistory(t *testing.T) {
 	s.shows("[zk: " + server.Address + "(CONNECTED) 0] ")
 	s.typed("getAl\t/\r") // the command has one completion
 	s.shows("getAllChildrenNumber /")
-	s.shows("7\r\n")
+	s.shows("9\r\n")
 	s.shows("(CONNECTED) 1] ")
 	s.typed("get /ap\t\t") // first what both have, then the choice
 	s.shows("/apple    /apricot")
 	s.typed("r\t\r")
 	s.shows("data of /apricot\r\n")
 	s.typed("get /apple/\t\r")
+	s.shows("data of /apple/seed\r\n")
+	s.typed("get /my\t/\t\r") // what has blanks is put into quotes
+	s.shows("data of /my tree/two words\r\n")
+	s.typed("get /apple/seed\r")
 	s.shows("data of /apple/seed\r\n")
 	s.typed("create --fi\t")
 	s.shows("--file ")
