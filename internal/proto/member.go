@@ -15,6 +15,10 @@ var (
 	// outside its range. ZooKeeper's server fails on it outside its own checks,
 	// so that a reconfig is answered with ErrMarshalling.
 	ErrMemberRange = errors.New("proto: a number of a member is out of range")
+	// ErrMemberBeyond is returned for members that ZooKeeper's server would take
+	// and this one does not. A reconfig is answered with ErrBadArguments, but
+	// only when ZooKeeper's own checks have passed.
+	ErrMemberBeyond = errors.New("proto: members that only ZooKeeper can have")
 )
 
 // Member is one server of an ensemble: a server.N line.
@@ -158,7 +162,7 @@ func (m *Member) parseAddress(text string) (role string, err error) {
 	return role, nil
 }
 
-// memberError is ErrMember or ErrMemberRange with a sentence.
+// memberError is one of the errors above with a sentence.
 type memberError struct {
 	kind   error
 	reason string

@@ -1,6 +1,7 @@
 package proto
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -57,7 +58,7 @@ func (m Membership) Quorum() int { return m.Voters()/2 + 1 }
 
 // put adds a member in its place, or replaces the one with its id.
 func (m *Membership) put(one Member) {
-	i, found := slices.BinarySearchFunc(m.Members, one.ID, func(a Member, id int64) int { return int(a.ID - id) })
+	i, found := slices.BinarySearchFunc(m.Members, one.ID, func(a Member, id int64) int { return cmp.Compare(a.ID, id) })
 	if found {
 		m.Members[i] = one
 		return
@@ -84,20 +85,27 @@ func ParseMembership(text string) (Membership, error) {
 			return m, fmt.Errorf("%w: %q", ErrMember, line)
 		}
 	}
-	return m, nil
+	return m, m.bound()
 }
 
 // memberIDMax is the largest number of a server: it is the highest byte of the
 // ids of its sessions.
 const memberIDMax = 255
 
+// bound is ErrMemberBeyond where a number is too large, or below 0.
+func (m Membership) bound() error {
+	for _, one := range m.Members {
+		if one.ID < 0 || one.ID > memberIDMax {
+			return &memberError{ErrMemberBeyond, fmt.Sprintf("server %d: a server's number is 0 to %d", one.ID, memberIDMax)}
+		}
+	}
+	return nil
+}
+
 func (m *Membership) parseServer(number, value string, multiAddress bool) error {
 	id, err := strconv.ParseInt(number, 10, 64)
 	if err != nil {
 		return &memberError{ErrMemberRange, strconv.Quote(number) + " is not the number of a server"}
-	}
-	if id < 0 || id > memberIDMax {
-		return badMember("a server's number is 0 to %d", memberIDMax)
 	}
 	one, err := ParseMember(id, value, multiAddress)
 	if err != nil {
@@ -108,9 +116,11 @@ func (m *Membership) parseServer(number, value string, multiAddress bool) error 
 }
 
 // Replace reads the newMembers of a reconfig, server lines that newlines or
-// commas separate, and makes them the members.
+// commas separate, and makes them the members. With ErrMemberBeyond these are
+// returned too.
 func (m Membership) Replace(newMembers string) (Membership, error) {
 	next := Membership{Version: m.Version}
+	grouped := false
 	for _, line := range strings.FieldsFunc(newMembers, func(r rune) bool { return r == ',' || r == '\n' || r == '\r' }) {
 		line = trimJava(line)
 		if line == "" || line[0] == '#' || line[0] == '!' {
@@ -122,6 +132,8 @@ func (m Membership) Replace(newMembers string) (Membership, error) {
 			if err := next.parseServer(key[len("server."):], value, false); err != nil {
 				return m, err
 			}
+		case strings.HasPrefix(key, "group"), strings.HasPrefix(key, "weight"):
+			grouped = true
 		case key == "version":
 			if _, err := strconv.ParseInt(value, 16, 64); err != nil {
 				return m, &memberError{ErrMemberRange, "the version is no hexadecimal number"}
@@ -130,7 +142,10 @@ func (m Membership) Replace(newMembers string) (Membership, error) {
 			return m, badMember("%q is no server line", key)
 		}
 	}
-	return next, nil
+	if grouped {
+		return next, &memberError{ErrMemberBeyond, "groups and weights are not supported"}
+	}
+	return next, next.bound()
 }
 
 // splitProperty takes a line apart at the first equals sign, colon or blank, as
@@ -149,7 +164,7 @@ func splitProperty(line string) (key, value string) {
 
 // Change reads the joining and leaving of a reconfig: server.N=… texts and
 // numbers, each list separated by commas. Who joins and is there already gets
-// a new text.
+// a new text. With ErrMemberBeyond the members are returned too.
 func (m Membership) Change(joining, leaving string) (Membership, error) {
 	next := Membership{Version: m.Version, Members: slices.Clone(m.Members)}
 	for _, text := range listed(leaving) {
@@ -180,7 +195,7 @@ func (m Membership) Change(joining, leaving string) (Membership, error) {
 		}
 		next.put(joiner)
 	}
-	return next, nil
+	return next, next.bound()
 }
 
 func listed(text string) []string { return listedBy(text, ",") }

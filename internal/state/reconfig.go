@@ -183,10 +183,11 @@ func (m *Machine) judgeReconfig(t *proto.Txn, r *proto.ReconfigRequest) (proto.M
 	} else {
 		next, err = current.Change(r.Joining, r.Leaving)
 	}
+	beyond := errors.Is(err, proto.ErrMemberBeyond)
 	switch voters := next.Voters(); {
 	case errors.Is(err, proto.ErrMemberRange):
 		return next, proto.ErrMarshalling
-	case err != nil:
+	case err != nil && !beyond:
 		return next, proto.ErrBadArguments
 	case r.NewMembers != proto.NullString && contradicts(voters, len(next.Members)-voters, standalone):
 		return next, proto.ErrMarshalling
@@ -195,6 +196,9 @@ func (m *Machine) judgeReconfig(t *proto.Txn, r *proto.ReconfigRequest) (proto.M
 	}
 	if !m.tree.MayWrite(m.txn(t, m.zxid, 0), proto.PathConfig) {
 		return next, proto.ErrNoAuth
+	}
+	if beyond {
+		return next, proto.ErrBadArguments
 	}
 	return next, proto.ErrOK
 }

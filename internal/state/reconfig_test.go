@@ -173,6 +173,8 @@ func TestAReconfigIsJudgedByWhatTheLogSays(t *testing.T) {
 		return r.Append(nil)
 	}
 	const standalone = reconfigOn | proto.SwitchStandalone
+	const noRight = proto.SwitchReconfig | proto.SwitchEnsemble
+	text := func(r proto.ReconfigRequest) []byte { return r.Append(nil) }
 	for _, c := range []struct {
 		name     string
 		switches uint32
@@ -191,7 +193,22 @@ func TestAReconfigIsJudgedByWhatTheLogSays(t *testing.T) {
 		{"a number that is too large", reconfigOn, join("server.256=d:1:2;3"), proto.ErrBadArguments},
 		{"an address of another server", reconfigOn, join("server.4=A:2:9;7"), proto.ErrBadArguments},
 		{"several addresses", reconfigOn, join("server.4=d:1:2|e:1:2;7"), proto.ErrBadArguments},
-		{"without the right to", proto.SwitchReconfig | proto.SwitchEnsemble, leave("3", -1), proto.ErrNoAuth},
+		{"a number that is no number", reconfigOn, join("server.x=d:1:2;3"), proto.ErrMarshalling},
+		{"without the right to", noRight, leave("3", -1), proto.ErrNoAuth},
+		// Of two reasons the one that Apache looks at first is told.
+		{"disabled, and alone", 0, leave("x", 5), proto.ErrReconfigDisabled},
+		{"a server alone, and another version", proto.SwitchReconfig, leave("x", 5), proto.ErrUnimplemented},
+		{"another version, and a number that is none", noRight, leave("x", 5), proto.ErrBadVersion},
+		{"leaving before joining", noRight, text(proto.ReconfigRequest{Joining: "server.4", Leaving: "x", NewMembers: proto.NullString, CurConfigID: -1}), proto.ErrMarshalling},
+		{"a full list before the others", noRight, text(proto.ReconfigRequest{Joining: "server.4", Leaving: "x", NewMembers: "nothing", CurConfigID: -1}), proto.ErrBadArguments},
+		{"no server line, without the right to", noRight, join("server.4"), proto.ErrBadArguments},
+		{"an address of another server, without the right to", noRight, join("server.999=A:2:9;7"), proto.ErrBadArguments},
+		{"nobody is left, without the right to", noRight, leave("1,2,3", -1), proto.ErrBadArguments},
+		// What only we refuse comes last.
+		{"a number that is too large, without the right to", noRight, join("server.999=d:1:2:observer;3"), proto.ErrNoAuth},
+		{"a number below 0, without the right to", noRight, join("server.-9=d:1:2:observer;3"), proto.ErrNoAuth},
+		{"a full list with a group, without the right to", noRight, full("server.1=a:1:2;3\ngroup.1=1"), proto.ErrNoAuth},
+		{"one participant with too large a number, with standaloneEnabled", standalone &^ proto.SwitchSkipACL, full("server.999=d:1:2;3"), proto.ErrBadArguments},
 	} {
 		m, a := ofThree(t, c.switches)
 		got := proto.ErrCode(1)

@@ -56,8 +56,6 @@ func kazooNeed(test string) (need string, waits bool) {
 		return NeedsSASL, true
 	case strings.Contains(test, "TestSSL"):
 		return NeedsTLS, true
-	case strings.Contains(test, "TestReconfig::test_no_super_auth"):
-		return NeedsReconfig, true
 	}
 	return "", false
 }
@@ -69,7 +67,7 @@ const kazooGreen = "(gevent or eventlet)"
 // kazooWaits selects what kazooNeed names. pytest matches without regard to
 // case: "SSL" alone would also take the tests of client options that need no
 // server with TLS.
-const kazooWaits = "(SASL or TestSSL or test_no_super_auth)"
+const kazooWaits = "(SASL or TestSSL)"
 
 // runKazoo runs the suite, or the named tests.
 func runKazoo(t *testing.T, g target, venv string, servers int, names []string) map[string]Result {

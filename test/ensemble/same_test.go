@@ -47,9 +47,17 @@ func transcript(e *ensemble) (lines []string) {
 	anybody := e.connect(leader)
 	say("at the start\n%s", e.plain(anybody.config(false)))
 	ask(anybody, "without the right to", change{leaving: fmt.Sprint(two)})
+	// Numbers and groups that ours does not have are no reason before that one.
+	ask(anybody, "a large number, without the right to", change{joining: "server.999=127.0.0.1:1:2:observer;3"})
+	ask(anybody, "a group, without the right to", change{members: strings.Join([]string{e.line(1, "participant"),
+		e.line(2, "participant"), e.line(3, "participant"), "group.1=1:2:3"}, "\n")})
+	refusals := refused(e)
+	for _, x := range refusals[:len(refusals)-2] { // whether the new ones are there, ours asks later
+		ask(anybody, x.name+", without the right to", x.change)
+	}
 	for _, id := range []int{leader, one} {
 		c := e.connectSuper(id)
-		for _, x := range refused(e) {
+		for _, x := range refusals {
 			ask(c, x.name, x.change)
 		}
 	}
