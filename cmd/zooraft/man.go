@@ -30,7 +30,7 @@ func newManCommand() *cobra.Command {
 
 // writeManual writes the page in roff's man macros.
 func writeManual(w io.Writer, root *cobra.Command) {
-	fmt.Fprintf(w, ".TH ZOORAFT 1 \"\" %s\n", roffQuote("zooraft "+version))
+	fmt.Fprintf(w, ".TH ZOORAFT 1 \"\" %s\n", roffQuote("zooraft "+versionText()))
 	fmt.Fprintf(w, ".SH NAME\nzooraft \\- %s\n", roffText(root.Short))
 	fmt.Fprint(w, ".SH SYNOPSIS\n.B zooraft\n.I command\n[flags] [arguments]\n")
 	if root.Long != "" {

@@ -96,8 +96,26 @@ func (a *Admin) Handler() http.Handler {
 	mux.HandleFunc("GET /metrics.json", func(w http.ResponseWriter, _ *http.Request) {
 		writeJSON(w, http.StatusOK, a.monitorReport())
 	})
+	mux.HandleFunc("GET /watches", a.serveWatches)
 	a.handleEnsemble(mux)
 	return mux
+}
+
+// serveWatches lists the watches of every kind, which no word does, an object a
+// line: there may be millions.
+func (a *Admin) serveWatches(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	lines := json.NewEncoder(w)
+	for _, watch := range a.server.Watches() {
+		line := struct {
+			Session string `json:"session"`
+			Kind    string `json:"kind"`
+			Path    string `json:"path"`
+		}{watch.Session.String(), watch.Kind, watch.Path}
+		if lines.Encode(line) != nil {
+			return // who asked has gone
+		}
+	}
 }
 
 func wordNames() []string {

@@ -75,6 +75,7 @@ func TestTheChannelAnswersHealthWordsAndMetrics(t *testing.T) {
 		{"/words/stmk", 400, "?mask=NUMBER"},
 		{"/words/abcd", 404, "no such word"},
 		{"/metrics.json", 200, `"znode_count": 9`},
+		{"/watches", 200, `{"session":"0x100000cb10f0000","kind":"recursive","path":"/a"}` + "\n"},
 		{"/nothing", 404, ""},
 	} {
 		status, body := get(t, dir, c.path)

@@ -41,6 +41,7 @@ func (f *fakeServer) ConnectionBuckets() []ConnectionBucket { return f.buckets }
 func (f *fakeServer) WatchSummary() WatchSummary            { return WatchSummary{2, 3, 4} }
 func (f *fakeServer) WatchesBySession() []SessionPaths      { return f.watches }
 func (f *fakeServer) WatchesByPath() []PathSessions         { return f.watchers }
+func (f *fakeServer) Watches() []Watch                      { return []Watch{{"/a", sessionA, "recursive"}} }
 func (f *fakeServer) Quotas() []NamespaceQuota              { return f.quotas }
 func (f *fakeServer) Digests() []Digest                     { return f.digests }
 

@@ -67,6 +67,10 @@ type Server interface {
 	// sessions sorted. Expensive with many watches.
 	WatchesByPath() []PathSessions
 
+	// Watches lists the watches of every kind, by path, then session. Expensive
+	// with many watches.
+	Watches() []Watch
+
 	// Quotas lists the namespaces (first path components) with a quota below
 	// them. It walks the quota nodes only.
 	Quotas() []NamespaceQuota
@@ -288,4 +292,13 @@ type Digest struct {
 	Zxid    proto.Zxid
 	Version int // of the digest's definition; Apache's is 2
 	Digest  uint64
+}
+
+// Watch is one session's watch on one path.
+type Watch struct {
+	Path    string
+	Session proto.SessionID
+	// Kind is "data" or "children" for one that fires once, else "persistent"
+	// or "recursive".
+	Kind string
 }

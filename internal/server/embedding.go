@@ -9,12 +9,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zooraft/zooraft/internal/admin"
 	"github.com/zooraft/zooraft/internal/consensus"
 	"github.com/zooraft/zooraft/internal/proto"
 	"github.com/zooraft/zooraft/internal/session"
 	"github.com/zooraft/zooraft/internal/state"
 	"github.com/zooraft/zooraft/internal/tree"
-	"github.com/zooraft/zooraft/internal/watch"
 )
 
 // ErrNoSession is returned when a session that is named does not exist.
@@ -176,7 +176,7 @@ type Dump struct {
 	Zxid     proto.Zxid
 	Nodes    []DumpNode        // by path
 	Sessions []session.Session // by id
-	Watches  []DumpWatch       // by path, then session
+	Watches  []admin.Watch     // by path, then session
 }
 
 // DumpNode is one znode.
@@ -186,48 +186,14 @@ type DumpNode struct {
 	Stat proto.Stat
 }
 
-// DumpWatch is one session's watches on one path.
-type DumpWatch struct {
-	Path    string
-	Session proto.SessionID
-	// Kind is "data" or "children" for one that fires once, else "persistent"
-	// or "recursive".
-	Kind string
-}
-
-// kindsOf names the modes of one pair of a session and a path.
-func kindsOf(mode watch.Mode, child bool) (kinds []string) {
-	once := "data"
-	if child {
-		once = "children"
-	}
-	for _, k := range []struct {
-		mode watch.Mode
-		name string
-	}{{watch.Standard, once}, {watch.Persistent, "persistent"}, {watch.Recursive, "recursive"}} {
-		if mode&k.mode != 0 {
-			kinds = append(kinds, k.name)
-		}
-	}
-	return kinds
-}
-
 // Dump copies the state. Reserved nodes below /zookeeper are included.
 func (s *Server) Dump() Dump {
-	var d Dump
-	s.state.Watches().Each(func(w watch.Watcher, path string, mode watch.Mode, child bool) {
-		for _, kind := range kindsOf(mode, child) {
-			d.Watches = append(d.Watches, DumpWatch{path, w.(*conn).SessionID(), kind})
-		}
-	})
+	d := Dump{Watches: s.everyWatch()}
 	s.state.View(func(v state.View) {
 		d.Zxid, d.Sessions = v.Zxid, v.Table.All()
 		d.nodes(v.Tree, "/")
 	})
 	slices.SortFunc(d.Nodes, func(a, b DumpNode) int { return cmp.Compare(a.Path, b.Path) })
-	slices.SortFunc(d.Watches, func(a, b DumpWatch) int {
-		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Session, b.Session), cmp.Compare(a.Kind, b.Kind))
-	})
 	return d
 }
 

@@ -293,6 +293,40 @@ func (r *report) WatchesByPath() []admin.PathSessions {
 	return out
 }
 
+// Watches implements admin.Server.
+func (r *report) Watches() []admin.Watch { return (*Server)(r).everyWatch() }
+
+// everyWatch copies the watches of this server's connections, sorted.
+func (s *Server) everyWatch() []admin.Watch {
+	var all []admin.Watch
+	s.state.Watches().Each(func(w watch.Watcher, path string, mode watch.Mode, child bool) {
+		for _, kind := range kindsOf(mode, child) {
+			all = append(all, admin.Watch{Path: path, Session: w.(*conn).SessionID(), Kind: kind})
+		}
+	})
+	slices.SortFunc(all, func(a, b admin.Watch) int {
+		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Session, b.Session), cmp.Compare(a.Kind, b.Kind))
+	})
+	return all
+}
+
+// kindsOf names the modes of one pair of a session and a path.
+func kindsOf(mode watch.Mode, child bool) (kinds []string) {
+	once := "data"
+	if child {
+		once = "children"
+	}
+	for _, k := range []struct {
+		mode watch.Mode
+		name string
+	}{{watch.Standard, once}, {watch.Persistent, "persistent"}, {watch.Recursive, "recursive"}} {
+		if mode&k.mode != 0 {
+			kinds = append(kinds, k.name)
+		}
+	}
+	return kinds
+}
+
 // Quotas implements admin.Server. Of several quotas in one namespace the last
 // in the order of paths is shown.
 func (r *report) Quotas() []admin.NamespaceQuota {

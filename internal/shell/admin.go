@@ -3,6 +3,7 @@ package shell
 import (
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -25,6 +26,22 @@ var adminFlag = flag{
 type source struct {
 	name string // for messages
 	word func(ctx context.Context, word string) (string, error)
+	// watches tells the watches of every kind; nil where only wchc tells some.
+	watches func(ctx context.Context) ([]watchLine, error)
+}
+
+// watchLine is a line of the admin channel's answer to /watches.
+type watchLine struct {
+	Session string `json:"session"`
+	sessionWatch
+}
+
+// sessionWatch is a watch of a session.
+type sessionWatch struct {
+	Path string `json:"path"`
+	// Kind is data, children, persistent or recursive; the word wchc has only
+	// the first.
+	Kind string `json:"kind"`
 }
 
 // sources returns the admin channel, or every server of the connect string.
@@ -38,7 +55,7 @@ func (in *invocation) sources() ([]source, error) {
 	}
 	var all []source
 	for _, server := range servers {
-		all = append(all, source{server, func(ctx context.Context, word string) (string, error) {
+		all = append(all, source{name: server, word: func(ctx context.Context, word string) (string, error) {
 			return fourLetters(ctx, server, in.sh.config.TLS, word)
 		}})
 	}
@@ -54,8 +71,8 @@ func socketSource(socket string) source {
 			return dialer.DialContext(ctx, "unix", socket)
 		},
 	}
-	return source{socket, func(ctx context.Context, word string) (string, error) {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://zooraft/words/"+word, nil)
+	get := func(ctx context.Context, path string) (string, error) {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://zooraft/"+path, nil)
 		if err != nil {
 			return "", err
 		}
@@ -66,10 +83,25 @@ func socketSource(socket string) source {
 		defer response.Body.Close()
 		text, err := io.ReadAll(response.Body)
 		if err == nil && response.StatusCode != http.StatusOK {
-			err = failf(ErrNotTold, "%s: %s %s", socket, word, strings.TrimSpace(string(text)))
+			err = failf(ErrNotTold, "%s: %s %s", socket, path, strings.TrimSpace(string(text)))
 		}
 		return string(text), err
-	}}
+	}
+	return source{
+		name: socket,
+		word: func(ctx context.Context, word string) (string, error) { return get(ctx, "words/"+word) },
+		watches: func(ctx context.Context) ([]watchLine, error) {
+			text, err := get(ctx, "watches")
+			var all []watchLine
+			for lines := json.NewDecoder(strings.NewReader(text)); err == nil && lines.More(); {
+				var line watchLine
+				if err = lines.Decode(&line); err == nil {
+					all = append(all, line)
+				}
+			}
+			return all, err
+		},
+	}
 }
 
 // fourLetters sends a four-letter word to a server's client port. A word that

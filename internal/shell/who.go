@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -19,7 +20,8 @@ func whoCommands() []*command {
 			summary: "Print sessions with their clients, ephemerals and watches",
 			detail: "Of all, or of those that own or watch a path or something below it, of one session (0x…), or of a\n" +
 				"client's address. It asks every server of -server by the words cons, dump and wchc. Where a server does\n" +
-				"not tell one of them, a line on standard error says so. Servers list only data watches.",
+				"not tell one of them, a line on standard error says so. The word wchc has only the watches of data that fire\n" +
+				"once; --admin tells those of every kind.",
 			flags: []flag{adminFlag},
 			max:   1, run: runWho, offline: true,
 			examples: []string{
@@ -33,13 +35,13 @@ func whoCommands() []*command {
 
 // sessionInfo is what is known about one session.
 type sessionInfo struct {
-	Session    string   `json:"session"`
-	Address    string   `json:"address,omitempty"`
-	Server     string   `json:"server,omitempty"`
-	Timeout    int64    `json:"timeoutMs,omitempty"`
-	Received   int64    `json:"received"`
-	Ephemerals []string `json:"ephemerals"`
-	Watches    []string `json:"watches"`
+	Session    string         `json:"session"`
+	Address    string         `json:"address,omitempty"`
+	Server     string         `json:"server,omitempty"`
+	Timeout    int64          `json:"timeoutMs,omitempty"`
+	Received   int64          `json:"received"`
+	Ephemerals []string       `json:"ephemerals"`
+	Watches    []sessionWatch `json:"watches"`
 }
 
 func runWho(ctx context.Context, in *invocation) error {
@@ -53,7 +55,7 @@ func runWho(ctx context.Context, in *invocation) error {
 	if strings.HasPrefix(subject, "/") {
 		for _, s := range all {
 			s.Ephemerals = keepWithin(s.Ephemerals, subject)
-			s.Watches = keepWithin(s.Watches, subject)
+			s.Watches = slices.DeleteFunc(s.Watches, func(w sessionWatch) bool { return !w.concerns(subject) })
 		}
 	}
 	if in.json {
@@ -82,8 +84,12 @@ func printSessions(w io.Writer, all []*sessionInfo, detailed bool) {
 		for _, path := range s.Ephemerals {
 			fmt.Fprintf(w, "%s owns %s\n", s.Session, path)
 		}
-		for _, path := range s.Watches {
-			fmt.Fprintf(w, "%s watches %s\n", s.Session, path)
+		for _, watch := range s.Watches {
+			kind := ""
+			if watch.Kind != dataWatch {
+				kind = " (" + watch.Kind + ")"
+			}
+			fmt.Fprintf(w, "%s watches %s%s\n", s.Session, watch.Path, kind)
 		}
 	}
 }
@@ -106,7 +112,17 @@ func (s *sessionInfo) concerns(subject string) bool {
 		return s.Session == subject || s.Address == subject || host == subject
 	}
 	inside := func(path string) bool { return within(path, subject) }
-	return slices.ContainsFunc(s.Ephemerals, inside) || slices.ContainsFunc(s.Watches, inside)
+	return slices.ContainsFunc(s.Ephemerals, inside) ||
+		slices.ContainsFunc(s.Watches, func(w sessionWatch) bool { return w.concerns(subject) })
+}
+
+// dataWatch is the kind of watch that every server tells.
+const dataWatch = "data"
+
+// concerns tells whether a watch is of a path or below it. A recursive one above
+// is of it too.
+func (w sessionWatch) concerns(path string) bool {
+	return within(w.Path, path) || w.Kind == "recursive" && within(path, w.Path)
 }
 
 // everySession asks all servers and joins what they tell, by session.
@@ -118,7 +134,7 @@ func (in *invocation) everySession(ctx context.Context) ([]*sessionInfo, error) 
 	sessions := map[string]*sessionInfo{}
 	info := func(id string) *sessionInfo {
 		if sessions[id] == nil {
-			sessions[id] = &sessionInfo{Session: id, Ephemerals: []string{}, Watches: []string{}}
+			sessions[id] = &sessionInfo{Session: id, Ephemerals: []string{}, Watches: []sessionWatch{}}
 		}
 		return sessions[id]
 	}
@@ -141,7 +157,9 @@ func (in *invocation) everySession(ctx context.Context) ([]*sessionInfo, error) 
 	for _, s := range sessions {
 		slices.Sort(s.Ephemerals)
 		s.Ephemerals = slices.Compact(s.Ephemerals)
-		slices.Sort(s.Watches)
+		slices.SortFunc(s.Watches, func(a, b sessionWatch) int {
+			return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Kind, b.Kind))
+		})
 		all = append(all, s)
 	}
 	slices.SortFunc(all, func(a, b *sessionInfo) int { return strings.Compare(a.Session, b.Session) })
@@ -176,12 +194,22 @@ func (in *invocation) askSource(ctx context.Context, from source, info func(stri
 		s := info(id)
 		s.Ephemerals = append(s.Ephemerals, paths...)
 	}
+	if from.watches != nil {
+		all, err := from.watches(ctx)
+		for _, w := range all {
+			s := info(w.Session)
+			s.Watches = append(s.Watches, w.sessionWatch)
+		}
+		return told, err
+	}
 	if text, err = ask("wchc"); err != nil {
 		return told, err
 	}
 	for id, paths := range parseGroups(text) {
 		s := info(id)
-		s.Watches = append(s.Watches, paths...)
+		for _, path := range paths {
+			s.Watches = append(s.Watches, sessionWatch{Path: path, Kind: dataWatch})
+		}
 	}
 	return told, nil
 }

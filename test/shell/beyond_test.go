@@ -235,8 +235,18 @@ func TestWhoSaysWhatAServerDoesNotTell(t *testing.T) {
 		t.Fatalf("no admin socket in %s: %v", server.DataDir, err)
 	}
 	holder := converse(t, zooraftShell(t, server.Address))
-	if _, err := holder.exchange("create -e /lock x"); err != nil {
-		t.Fatal(err)
+	for _, line := range []string{"create -e /lock x", "ls -w /lock", "stat -w /lock", "addWatch /", "addWatch -m PERSISTENT /lock"} {
+		if _, err := holder.exchange(line); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out := must(t, server.Address, "", "who", "--admin", socket[0], "/lock")
+	for _, says := range []string{
+		" watches /lock\n", " watches /lock (children)\n", " watches /lock (persistent)\n", " watches / (recursive)\n",
+	} {
+		if !strings.Contains(out, says) {
+			t.Errorf("who through the admin channel does not say %q:\n%s", says, out)
+		}
 	}
 	if out := must(t, server.Address, "", "who", "--admin", socket[0], "/lock"); !strings.Contains(out, "owns /lock") {
 		t.Errorf("who through the admin channel:\n%s", out)

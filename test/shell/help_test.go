@@ -3,6 +3,7 @@ package shell
 import (
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -39,6 +40,9 @@ func TestHelpHasExamplesAndNeedsNoServer(t *testing.T) {
 
 func TestTheManualPageHasEveryCommand(t *testing.T) {
 	page := output(t, "man")
+	if !regexp.MustCompile(`^\.TH ZOORAFT 1 "" "zooraft [^ "]+"\n`).MatchString(page) {
+		t.Errorf("the page does not begin with its title and the version: %.80q", page)
+	}
 	for _, name := range shell.Names() {
 		if !strings.Contains(page, ".SS \""+name+"\"\n") {
 			t.Errorf("the page lacks %s", name)
