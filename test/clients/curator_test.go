@@ -109,8 +109,12 @@ func curatorClasses(t *testing.T, jars string) []string {
 // fields of theirs for good.
 var ownJVM = regexp.MustCompile(`\.TestReconfiguration(#|$)`)
 
-// curatorReconfig matches the tests that change the members of an ensemble.
-var curatorReconfig = regexp.MustCompile(`\.TestReconfiguration::test(Add|Remove|NewMembers)`)
+// curatorRace matches a test that compares in its main thread what Curator's
+// event thread is about to set: the latch between them has been used up by the
+// first members heard of, which are in another order than those it was given.
+// The faster the server, the closer the race; with ours one in four is lost.
+// Others of its class have the same latch and lose so seldom that tries do.
+var curatorRace = regexp.MustCompile(`\.TestReconfiguration::testAddAsync$`)
 
 // runJUnit hands the classes to a few JVMs, each of which runs one after
 // another in its own process group.
@@ -166,8 +170,8 @@ func runJUnit(t *testing.T, g target, classPath string, classes []string) map[st
 	}
 	workers.Wait()
 	for name := range tests {
-		if curatorReconfig.MatchString(name) {
-			tests[name] = Result{Status: Waiting, Detail: NeedsReconfig}
+		if curatorRace.MatchString(name) {
+			tests[name] = Result{Status: Waiting, Detail: NeedsNoRace}
 		}
 	}
 	os.WriteFile(filepath.Join(g.folder, "times.txt"), []byte(times.String()), 0o644)
