@@ -17,7 +17,8 @@ func editCommands() []*command {
 		{
 			name: "edit", synopsis: "path", beyond: true, summary: "Edit the data of a node in $VISUAL or $EDITOR",
 			detail: "It is written back only if it changed, and only with the version that was read: a change by others\n" +
-				"meanwhile gives exit code 6, and the edited text stays in the file that is named.",
+				"meanwhile gives exit code 6, and the edited text stays in the file that is named. Data that did not end\n" +
+				"with a newline do not get one from the editor.",
 			min: 1, max: 1, run: runEdit,
 			examples: []string{"edit /app/config"},
 		},
@@ -40,6 +41,9 @@ func runEdit(ctx context.Context, in *invocation) error {
 	edited, err := in.sh.edit(ctx, name)
 	if err != nil {
 		return failf(err, "%s; the text is in %s", Message(err), name)
+	}
+	if !bytes.HasSuffix(data, []byte{'\n'}) {
+		edited = bytes.TrimSuffix(edited, []byte{'\n'}) // the editor's: most end the last line of every file
 	}
 	if bytes.Equal(edited, data) {
 		os.Remove(name)

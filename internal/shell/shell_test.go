@@ -54,6 +54,27 @@ func TestTheWordThatIsTypedIsFoundWithItsQuotes(t *testing.T) {
 	}
 }
 
+func TestASessionIsFoundByTheAddressOfItsClient(t *testing.T) {
+	for _, row := range []struct {
+		address, subject string
+		concerns         bool
+	}{
+		{"10.0.0.7:40000", "10.0.0.7", true},
+		{"10.0.0.7:40000", "10.0.0.7:40000", true},
+		{"10.0.0.7:40000", "10.0.0", false},
+		{"0:0:0:0:0:0:0:1:40000", "0:0:0:0:0:0:0:1", true}, // Apache's form
+		{"[::1]:40000", "::1", true},
+		{"[::1]:40000", "[::1]", true},
+		{"[::1]:40000", "0", false},
+		{"", "10.0.0.7", false},
+	} {
+		s := &sessionInfo{Session: "0x1", Address: row.address}
+		if s.concerns(row.subject) != row.concerns {
+			t.Errorf("who %s, of a client at %q: %t", row.subject, row.address, !row.concerns)
+		}
+	}
+}
+
 func TestFlagsAreReadAsZkCliDoes(t *testing.T) {
 	flags := []flag{{name: "s"}, {name: "e"}, {name: "t", arg: "ttl"}, {name: "add", arg: "list"}, {name: "file", arg: "f", long: true}}
 	for _, row := range []struct {

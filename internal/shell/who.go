@@ -108,8 +108,8 @@ func keepWithin(paths []string, root string) []string {
 // concerns tells whether a session is one of a path, an id or an address.
 func (s *sessionInfo) concerns(subject string) bool {
 	if !strings.HasPrefix(subject, "/") {
-		host, _, _ := strings.Cut(s.Address, ":")
-		return s.Session == subject || s.Address == subject || host == subject
+		host := s.Address[:max(0, strings.LastIndexByte(s.Address, ':'))] // an address of IPv6 has colons itself
+		return s.Session == subject || s.Address == subject || host != "" && strings.Trim(host, "[]") == strings.Trim(subject, "[]")
 	}
 	inside := func(path string) bool { return within(path, subject) }
 	return slices.ContainsFunc(s.Ephemerals, inside) ||

@@ -163,6 +163,17 @@ func TestEditWritesBackOnlyTheVersionThatWasRead(t *testing.T) {
 	if r := edit("true"); r.out != "unchanged\n" {
 		t.Errorf("an edit without a change: %v", r)
 	}
+	// Most editors end the last line of whatever they write.
+	if r := edit("sed -i -e '$a\\'"); r.out != "unchanged\n" {
+		t.Errorf("an edit that only ends the line: %v", r)
+	}
+	if r := edit(`printf 'newer text\n' > "$1"; true`); r.code != 0 || must(t, server.Address, "", "get", "/conf") != "newer text\n" {
+		t.Errorf("an edit by an editor that ends the line: %v, %q", r, must(t, server.Address, "", "get", "/conf"))
+	}
+	must(t, server.Address, "two\nlines\n", "set", "/conf", "--file", "-")
+	if r := edit("sed -i s/two/2/"); r.code != 0 || must(t, server.Address, "", "get", "--raw", "/conf") != "2\nlines\n" {
+		t.Errorf("data with a newline at the end lose it: %v", r)
+	}
 	// This editor lets somebody else be faster.
 	script := filepath.Join(t.TempDir(), "editor")
 	text := "#!/bin/sh\n" + peer.ZooraftBinary(t, false) + " shell -server " + server.Address + " set /conf theirs\necho ours > \"$1\"\n"
