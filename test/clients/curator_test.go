@@ -113,7 +113,7 @@ var ownJVM = regexp.MustCompile(`\.TestReconfiguration(#|$)`)
 // event thread is about to set: the latch between them has been used up by the
 // first members heard of, when these are in another order than the servers that
 // the test named. The faster the answers, the closer the race: with ours one in
-// five is lost, and the suite's tries are too few for that.
+// seven is lost, more on a busy machine, and the suite's tries are too few for that.
 var curatorRace = regexp.MustCompile(`\.TestReconfiguration::test(Add|AddAsync|AddAndRemove|RemoveWithChroot)$`)
 
 // runJUnit hands the classes to a few JVMs, each of which runs one after
