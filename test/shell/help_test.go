@@ -3,7 +3,9 @@ package shell
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -96,13 +98,25 @@ func TestCompletionScriptsAreForTheirShells(t *testing.T) {
 		}
 	}
 	toolchain.Need(t, "bash")
-	// What a user's shell does with it, for one word.
-	script := `source <(zooraft completion bash)
-__zooraft_init_completion() { cur=getAc; words=(zooraft shell getAc); cword=2; }
-COMP_TYPE=9; __start_zooraft; printf '%s\n' "${COMPREPLY[@]}"`
-	cmd := exec.Command("bash", "-c", script)
-	cmd.Env = append(os.Environ(), "PATH="+strings.TrimSuffix(peer.ZooraftBinary(t, false), "/zooraft")+":"+os.Getenv("PATH"))
-	if out, err := cmd.Output(); err != nil || strings.TrimSpace(string(out)) != "getAcl" {
-		t.Errorf("bash completes to %q, %v", out, err)
+	// What a user's bash does with it, also where the package bash-completion is
+	// missing. Bash splits words at colons.
+	server := peer.StartZooraft(t, peer.Options{})
+	must(t, server.Address, "", "create", "/a path")
+	host, port, _ := strings.Cut(server.Address, ":")
+	for _, row := range []struct{ line, words, want string }{
+		{"zooraft shell getAc", "zooraft shell getAc", "getAcl"},
+		{"zooraft shell getAc /x", "zooraft shell getAc", "getAcl"}, // the cursor is before /x
+		{"zooraft shell -server " + server.Address + " ls /a", "zooraft shell -server " + host + " : " + port + " ls /a", `/a\ path`},
+		{"zooraft shell ls ", "zooraft shell ls ''", "/"},
+	} {
+		script := `source <(zooraft completion bash)
+COMP_LINE=$1; COMP_POINT=$2; COMP_WORDS=(` + row.words + `); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); COMP_TYPE=9
+__start_zooraft; printf '%s\n' "${COMPREPLY[@]}"`
+		point := len(strings.TrimSuffix(row.line, " /x"))
+		cmd := exec.Command("bash", "--norc", "-c", script, "bash", row.line, strconv.Itoa(point))
+		cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(peer.ZooraftBinary(t, false))+":"+os.Getenv("PATH"))
+		if out, err := cmd.Output(); err != nil || strings.TrimSpace(string(out)) != row.want {
+			t.Errorf("bash completes %q to %q, %v", row.line, out, err)
+		}
 	}
 }
