@@ -42,7 +42,7 @@ type hello struct {
 	// Founders are those of the sender's ensemble, for the raft kind: the one
 	// that is called may be one of them and not know it yet.
 	Founders []member `json:"founders,omitempty"`
-	// Peers are the sender's server lines, for the stream kind.
+	// Peers are the sender's server lines, for the kinds raft and stream.
 	Peers []Peer `json:"peers,omitempty"`
 }
 
@@ -111,7 +111,9 @@ func (n *Node) greet(kind, to, address string, timeout time.Duration) (net.Conn,
 	h := hello{Version: helloVersion, Kind: kind, ClusterID: id.ClusterID, From: id.raftID(), To: to}
 	switch kind {
 	case kindRaft:
-		h.Founders = id.Founders
+		// A server that has moved hears no leader, and asks for votes: so the
+		// leader learns where it is.
+		h.Founders, h.Peers = id.Founders, n.cfg.Peers
 	case kindStream:
 		h.Peers = n.cfg.Peers
 	}

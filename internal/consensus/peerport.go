@@ -90,6 +90,7 @@ func (p *peerPort) welcome(conn net.Conn) {
 		return
 	}
 	_ = conn.SetDeadline(time.Time{})
+	p.node.noteOwnLine(h.From, h.Peers)
 	tracked, ok := p.track(conn)
 	if !ok {
 		return

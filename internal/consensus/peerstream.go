@@ -179,7 +179,6 @@ func numbers(payload []byte, count int) ([]uint64, error) {
 func (n *Node) serveStream(conn net.Conn, from string, lines []Peer) {
 	number, _ := splitRaftID(from)
 	n.compareLines(number, lines)
-	n.noteOwnLine(from, lines)
 	s := newStream(conn, number, n.cfg.StreamTimeout)
 	n.followers.add(from, s)
 	n.logger.Info("a server follows this one", "server", from)

@@ -2,11 +2,13 @@ package faults
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"sort"
 	"strings"
+	"time"
 
 	"github.com/zooraft/zooraft/internal/client"
 	"github.com/zooraft/zooraft/internal/proto"
@@ -33,6 +35,19 @@ func (w *world) mustDial(id int) (c *client.Conn) {
 		return err == nil
 	})
 	return c
+}
+
+// resume asks a server for a session until it gives it, or says that it is
+// over: a busy machine may not answer the first time, and an election is no
+// answer either. The last error is returned after patience.
+func (w *world) resume(id int, session proto.SessionID, password []byte) (*client.Conn, error) {
+	for end := time.Now().Add(patience); ; {
+		c, err := dial(w.e.address(id), session, password, 0)
+		if err == nil || errors.Is(err, client.ErrExpired) || time.Now().After(end) {
+			return c, err
+		}
+		w.rest(20 * time.Millisecond)
+	}
 }
 
 // startWorkers starts the clients.
@@ -114,17 +129,16 @@ func (w *world) sessionLives(id proto.SessionID) bool {
 	w.mu.Lock()
 	password := w.notes.passwords[id]
 	w.mu.Unlock()
-	for try := 0; try < 20; try++ {
-		c, err := dial(w.e.address(w.e.ids[0]), id, password, 0)
-		if err == nil {
-			c.Drop()
-			return true
-		}
-		if strings.Contains(err.Error(), client.ErrExpired.Error()) {
-			return false
-		}
+	c, err := w.resume(w.e.ids[0], id, password)
+	switch {
+	case errors.Is(err, client.ErrExpired):
+		return false
+	case err != nil:
+		w.wrong("no answer about session %v: %v", id, err)
+		return false
 	}
-	return false
+	c.Drop()
+	return true
 }
 
 // awaitNoEphemerals waits until the sessions that the workers left have

@@ -212,6 +212,8 @@ func TestMembersChangeByEditingFilesOneAfterAnother(t *testing.T) {
 	})
 	f.roll(2, 3)
 	f.settle(1, 2, 3, 4, 5)
+	// With an old file, the leader has to find the server that moves.
+	f.lead(4)
 	f.drop(2)
 	f.address(2, "127.0.0.2")
 	f.address(3, "127.0.0.1")
@@ -230,6 +232,18 @@ func TestMembersChangeByEditingFilesOneAfterAnother(t *testing.T) {
 			return err == nil && !h.Ready && strings.Contains(h.Reason, "no member of the ensemble any more")
 		})
 	}
+}
+
+// lead hands leadership to a server.
+func (f *fleet) lead(id int) {
+	f.t.Helper()
+	f.eventually(fmt.Sprintf("server %d leads", id), func() bool {
+		leader := f.leader(f.ids...)
+		if leader != id {
+			f.ensembleCommand(leader, "transfer", strconv.Itoa(id))
+		}
+		return leader == id
+	})
 }
 
 // command runs zooraft.

@@ -79,7 +79,7 @@ func TestAnEnsembleWhoseServersHaveAllMovedFormsAgain(t *testing.T) {
 		}
 		c.Drop()
 	}
-	c, err := dial(e.address(2), session, password, 0)
+	c, err := w.resume(2, session, password)
 	if err != nil {
 		t.Fatalf("the session did not live on: %v", err)
 	}

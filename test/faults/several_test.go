@@ -85,7 +85,7 @@ func sessionsElsewhere(t *testing.T, w *world) {
 	create(t, c, "/e/2", proto.CreateEphemeral)
 	id, password := c.Session(), c.Password()
 	c.Drop()
-	c = must(dial(w.e.address(2), id, password, 0))(t)
+	c = must(w.resume(2, id, password))(t)
 	if c.Session() != id {
 		t.Errorf("another server gave session %v for %v", c.Session(), id)
 	}
@@ -95,14 +95,14 @@ func sessionsElsewhere(t *testing.T, w *world) {
 	}
 	wrong := bytes.Clone(password)
 	wrong[3] ^= 1
-	if _, err := dial(w.e.address(3), id, wrong, 0); !errors.Is(err, client.ErrExpired) {
+	if _, err := w.resume(3, id, wrong); !errors.Is(err, client.ErrExpired) {
 		t.Errorf("a wrong password at another server: %v", err)
 	}
 	must(c.Exists(context.Background(), "/e/2", false))(t) // its owner was not disturbed
 	c.Drop()
 	w.gone(1, "/e/2")
 	for _, server := range w.e.ids {
-		if _, err := dial(w.e.address(server), id, password, 0); !errors.Is(err, client.ErrExpired) {
+		if _, err := w.resume(server, id, password); !errors.Is(err, client.ErrExpired) {
 			t.Errorf("server %d after the session's end: %v", server, err)
 		}
 	}
@@ -188,7 +188,7 @@ func onlyReads(t *testing.T, w *world) {
 	w.rest(sessionTimeout / 2) // with what is left of the old deadline it would be over
 	if _, err := c.Exists(context.Background(), "/e/31", false); err != nil {
 		c.Drop() // a leader may have been followed late; the session has to live
-		c = must(dial(w.e.address(now), c.Session(), c.Password(), 0))(t)
+		c = must(w.resume(now, c.Session(), c.Password()))(t)
 		must(c.Exists(context.Background(), "/e/31", false))(t)
 	}
 	_ = c.Close(context.Background())
@@ -217,11 +217,11 @@ func registerAgain(t *testing.T, w *world) {
 				return
 			}
 			// The third server may be a moment behind the witness's.
-			if _, err := dial(w.e.address(server), owner.Session(), owner.Password(), 0); !errors.Is(err, client.ErrExpired) {
+			if _, err := w.resume(server, owner.Session(), owner.Password()); !errors.Is(err, client.ErrExpired) {
 				t.Errorf("%s: server %d says %v", path, server, err)
 				return
 			}
-			c, err := dial(w.e.address(server), 0, nil, 0)
+			c, err := w.resume(server, 0, nil)
 			if err != nil {
 				t.Errorf("%s: a new session: %v", path, err)
 				return
@@ -254,7 +254,7 @@ func movedSessions(t *testing.T, w *world) {
 				}
 			}
 		}()
-		now := must(dial(w.e.address(to), old.Session(), old.Password(), 0))(t)
+		now := must(w.resume(to, old.Session(), old.Password()))(t)
 		// Everything that the old connection will ever do has been done.
 		if err := now.Sync(ctx, "/"); err != nil {
 			t.Fatal(err)
