@@ -65,23 +65,11 @@ func (m *Match) matches(r *server.Request) bool {
 	if m.Path == "" {
 		return true
 	}
-	path, ok := pathOf(r)
+	path, ok := proto.RequestPath(r.Op, r.Body)
 	if prefix, open := strings.CutSuffix(m.Path, "*"); open {
 		return ok && strings.HasPrefix(path, prefix)
 	}
 	return ok && path == m.Path
-}
-
-// pathOf is the path that a request begins with.
-func pathOf(r *server.Request) (string, bool) {
-	switch r.Op {
-	case proto.OpMulti, proto.OpMultiRead, proto.OpPing, proto.OpCloseSession, proto.OpWhoAmI,
-		proto.OpSetWatches, proto.OpSetWatches2, proto.OpReconfig:
-		return "", false
-	}
-	d := proto.NewDecoder(r.Body)
-	path := d.String()
-	return path, d.Err() == nil
 }
 
 // Action is what becomes of a request that matches.

@@ -25,6 +25,8 @@ import (
 //	GET /health/live   the same; 200 when live, else 503
 //	GET /words         the names of the words, as JSON
 //	GET /words/NAME    the word's text (stmk takes ?mask=NUMBER)
+//	GET /watches       the watches of every kind, a line of JSON each
+//	GET /paths/busy?for=TIME   counts requests by path for so long (1s), and lists the 1000 busiest as JSON
 //	GET /metrics.json  mntr's keys without zk_, as JSON
 //	GET /ensemble      the members, as JSON
 //	POST /ensemble/transfer?to=N   hand leadership over (to any without N)
@@ -97,6 +99,7 @@ func (a *Admin) Handler() http.Handler {
 		writeJSON(w, http.StatusOK, a.monitorReport())
 	})
 	mux.HandleFunc("GET /watches", a.serveWatches)
+	mux.HandleFunc("GET /paths/busy", a.serveBusyPaths)
 	a.handleEnsemble(mux)
 	return mux
 }
@@ -116,6 +119,33 @@ func (a *Admin) serveWatches(w http.ResponseWriter, _ *http.Request) {
 			return // who asked has gone
 		}
 	}
+}
+
+// Bounds of a count of requests by path.
+const (
+	busyPathsTimeMax = 30 * time.Second // half the channel's own timeout
+	busyPathsMax     = 1000
+)
+
+// serveBusyPaths counts for a while. Nothing is counted while nobody asks.
+func (a *Admin) serveBusyPaths(w http.ResponseWriter, r *http.Request) {
+	length := time.Second
+	if text := r.URL.Query().Get("for"); text != "" {
+		var err error
+		if length, err = time.ParseDuration(text); err != nil || length <= 0 || length > busyPathsTimeMax {
+			http.Error(w, fmt.Sprintf("?for= needs a time up to %v, as in 2s", busyPathsTimeMax), http.StatusBadRequest)
+			return
+		}
+	}
+	timer := time.NewTimer(length)
+	defer timer.Stop()
+	end := a.server.CountPaths()
+	select {
+	case <-timer.C:
+	case <-r.Context().Done():
+	}
+	all := end()
+	writeJSON(w, http.StatusOK, all[:min(busyPathsMax, len(all))])
 }
 
 func wordNames() []string {

@@ -76,6 +76,9 @@ func TestTheChannelAnswersHealthWordsAndMetrics(t *testing.T) {
 		{"/words/abcd", 404, "no such word"},
 		{"/metrics.json", 200, `"znode_count": 9`},
 		{"/watches", 200, `{"session":"0x100000cb10f0000","kind":"recursive","path":"/a"}` + "\n"},
+		{"/paths/busy?for=1ms", 200, `"reads": 3`},
+		{"/paths/busy?for=1h", 400, "a time up to 30s"},
+		{"/paths/busy?for=x", 400, "a time up to 30s"},
 		{"/nothing", 404, ""},
 	} {
 		status, body := get(t, dir, c.path)

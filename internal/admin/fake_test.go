@@ -42,8 +42,11 @@ func (f *fakeServer) WatchSummary() WatchSummary            { return WatchSummar
 func (f *fakeServer) WatchesBySession() []SessionPaths      { return f.watches }
 func (f *fakeServer) WatchesByPath() []PathSessions         { return f.watchers }
 func (f *fakeServer) Watches() []Watch                      { return []Watch{{"/a", sessionA, "recursive"}} }
-func (f *fakeServer) Quotas() []NamespaceQuota              { return f.quotas }
-func (f *fakeServer) Digests() []Digest                     { return f.digests }
+func (f *fakeServer) CountPaths() func() []PathLoad {
+	return func() []PathLoad { return []PathLoad{{Path: "/a", Reads: 3, Writes: 1}} }
+}
+func (f *fakeServer) Quotas() []NamespaceQuota { return f.quotas }
+func (f *fakeServer) Digests() []Digest        { return f.digests }
 
 const (
 	sessionA = proto.SessionID(0x100000cb10f0000)

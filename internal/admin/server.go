@@ -71,6 +71,11 @@ type Server interface {
 	// with many watches.
 	Watches() []Watch
 
+	// CountPaths counts the requests by path from now on, until the function
+	// that it returns is called, which lists them, the most requested first.
+	// Paths behind the first 100,000 different ones are left out.
+	CountPaths() (end func() []PathLoad)
+
 	// Quotas lists the namespaces (first path components) with a quota below
 	// them. It walks the quota nodes only.
 	Quotas() []NamespaceQuota
@@ -292,6 +297,13 @@ type Digest struct {
 	Zxid    proto.Zxid
 	Version int // of the digest's definition; Apache's is 2
 	Digest  uint64
+}
+
+// PathLoad is how often a path was asked for.
+type PathLoad struct {
+	Path   string `json:"path"`
+	Reads  int64  `json:"reads"`
+	Writes int64  `json:"writes"`
 }
 
 // Watch is one session's watch on one path.

@@ -28,7 +28,7 @@ POST   /servers/ID/pause       nothing in, nothing out, as SIGSTOP
 POST   /servers/ID/resume
 GET    /servers/ID/admin/...   what its local admin channel answers: health, health/live,
                                words, words/NAME, watches, metrics.json
-GET    /health, /health/live, /words, /words/NAME, /watches, /metrics.json    those of the first server
+GET    /health, /health/live, /words, /words/NAME, /watches, /paths/busy, /metrics.json    those of the first server
 GET    /leader                 {leader}: waits for one; ?among=2,3 of some servers only
 POST   /leader                 {"server": 2} moves leadership there
 POST   /partition              {"groups": [[1], [2, 3]]} cuts the network between them
@@ -61,7 +61,7 @@ func NewHandler(e *zktest.Ensemble) http.Handler {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		_, _ = io.WriteString(w, usage)
 	})
-	for _, pattern := range []string{"/health", "/health/live", "/words", "/words/{word}", "/watches", "/metrics.json"} {
+	for _, pattern := range []string{"/health", "/health/live", "/words", "/words/{word}", "/watches", "/paths/busy", "/metrics.json"} {
 		mux.Handle("GET "+pattern, first)
 	}
 	mux.HandleFunc("/servers/{id}/admin/", h.admin)

@@ -176,6 +176,50 @@ type MultiOp struct {
 	Read    PathWatch      // getData, getChildren
 }
 
+// path is the path that the op is about.
+func (o *MultiOp) path() string {
+	switch o.Type {
+	case OpDelete, OpCheck:
+		return o.Version.Path
+	case OpSetData:
+		return o.Data.Path
+	case OpGetData, OpGetChildren:
+		return o.Read.Path
+	}
+	return o.Create.Path
+}
+
+// RequestPath is the path that a request's body begins with; false if it begins
+// with none or is broken.
+func RequestPath(op OpCode, body []byte) (string, bool) {
+	switch op {
+	case OpMulti, OpMultiRead, OpPing, OpCloseSession, OpWhoAmI, OpSetWatches, OpSetWatches2, OpReconfig, OpAuth, OpSASL:
+		return "", false
+	}
+	d := NewDecoder(body)
+	path := d.String()
+	return path, d.Err() == nil
+}
+
+// RequestPaths are the paths of all ops of a multi or multiRead, or the one of
+// another request. A broken request has none.
+func RequestPaths(op OpCode, body []byte) (paths []string) {
+	if op != OpMulti && op != OpMultiRead {
+		if path, ok := RequestPath(op, body); ok {
+			paths = append(paths, path)
+		}
+		return paths
+	}
+	ops, err := DecodeMulti(body)
+	if err != nil {
+		return nil
+	}
+	for i := range ops {
+		paths = append(paths, ops[i].path())
+	}
+	return paths
+}
+
 // isRead tells whether the op belongs into a multiRead.
 func (o *MultiOp) isRead() bool { return o.Type == OpGetData || o.Type == OpGetChildren }
 

@@ -67,6 +67,7 @@ func (c *conn) handle(frame []byte, now time.Duration) bool {
 	case admitThrottled:
 		return c.answerLocally(h, now, localReply{header: proto.ReplyHeader{Xid: h.Xid, Err: proto.ErrThrottledOp}})
 	}
+	c.server.pathCounts.note(h.Type, body)
 	loseReply := false
 	if c.server.embedding.Intercept != nil {
 		var handled, goOn bool

@@ -101,6 +101,7 @@ type Server struct {
 	duties          *duties
 	heard           *heard
 	divergence      *divergence
+	pathCounts      pathCounts
 
 	state   *state.Machine
 	hook    *hook

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/zooraft/zooraft/internal/client"
 )
@@ -28,6 +29,15 @@ type source struct {
 	word func(ctx context.Context, word string) (string, error)
 	// watches tells the watches of every kind; nil where only wchc tells some.
 	watches func(ctx context.Context) ([]watchLine, error)
+	// paths counts requests by path for a while; nil where nobody counts.
+	paths func(ctx context.Context, length time.Duration) ([]pathLoad, error)
+}
+
+// pathLoad is one entry of the admin channel's answer to /paths/busy.
+type pathLoad struct {
+	Path   string `json:"path"`
+	Reads  int64  `json:"reads"`
+	Writes int64  `json:"writes"`
 }
 
 // watchLine is a line of the admin channel's answer to /watches.
@@ -98,6 +108,14 @@ func socketSource(socket string) source {
 				if err = lines.Decode(&line); err == nil {
 					all = append(all, line)
 				}
+			}
+			return all, err
+		},
+		paths: func(ctx context.Context, length time.Duration) ([]pathLoad, error) {
+			text, err := get(ctx, "paths/busy?for="+length.String())
+			var all []pathLoad
+			if err == nil {
+				err = json.Unmarshal([]byte(text), &all)
 			}
 			return all, err
 		},

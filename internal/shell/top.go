@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/zooraft/zooraft/internal/client"
@@ -17,19 +18,21 @@ func topCommands() []*command {
 		{
 			name: "top", synopsis: "[--interval time] [--count n] [--path path] [--admin socket]", beyond: true,
 			summary: "Show request rates, latencies, and the busiest clients and paths, again and again",
-			detail: "Rates and latencies come from the word mntr of every server of -server, clients from cons. No server\n" +
-				"counts requests by path: the paths are those of the changes that a recursive watch sees, so reads and the\n" +
-				"paths that this session may not read are not among them.",
+			detail: "Rates and latencies come from the word mntr of every server of -server, clients from cons. Clients are\n" +
+				"not told which paths are read: without --admin the paths are those of the changes that a recursive watch\n" +
+				"sees, so reads and the paths that this session may not read are not among them. With --admin one server of\n" +
+				"zooraft's counts all that its clients ask for, reads too.",
 			flags: []flag{
 				{name: "interval", arg: "time", help: "time between two looks (default 2s)", long: true},
 				{name: "count", arg: "n", help: "end after this many looks", long: true},
-				{name: "path", arg: "path", help: "watch the changes below this path (default /)", long: true},
+				{name: "path", arg: "path", help: "only the paths from this one down (default /)", long: true},
 				adminFlag,
 			},
 			run: runTop,
 			examples: []string{
 				"top                                   # until an interrupt",
 				"top --json --count 1 --interval 10s   # one look, for a script",
+				"top --admin data/zooraft/admin.sock   # which paths are read, too",
 			},
 		},
 	}
@@ -67,6 +70,15 @@ type clientTop struct {
 type pathTop struct {
 	Path      string  `json:"path"`
 	PerSecond float64 `json:"changesPerSecond"`
+	// ReadsPerSecond is there only where the admin channel counts reads.
+	ReadsPerSecond *float64 `json:"readsPerSecond,omitempty"`
+}
+
+func (p *pathTop) all() float64 {
+	if p.ReadsPerSecond == nil {
+		return p.PerSecond
+	}
+	return p.PerSecond + *p.ReadsPerSecond
 }
 
 // topState is what a look needs of the one before.
@@ -99,6 +111,18 @@ func runTop(ctx context.Context, in *invocation) error {
 	if state.sources, err = in.sources(); err != nil {
 		return err
 	}
+	if count := state.sources[0].paths; count != nil {
+		return state.loop(ctx, limit, func(ctx context.Context) (hotPaths, error) {
+			loads, err := count(ctx, interval)
+			paths := hotPaths{}
+			for _, load := range loads {
+				if isBelow(load.Path, root) {
+					paths[load.Path] = load
+				}
+			}
+			return paths, err
+		})
+	}
 	return in.sh.following(func(events <-chan client.Event, _ <-chan struct{}) error {
 		if err := in.session.AddWatch(ctx, root, proto.AddWatchPersistentRecursive); err != nil {
 			in.sh.note("no paths: %s", Message(err)) // servers before 3.6 have no such watch
@@ -108,36 +132,60 @@ func runTop(ctx context.Context, in *invocation) error {
 			defer cancel()
 			_ = in.session.RemoveWatches(ctx, root, proto.WatcherPersistentRecursive, true) // the session may be over
 		}()
-		return state.loop(ctx, events, interval, limit)
+		ticker := time.NewTicker(interval)
+		defer ticker.Stop()
+		return state.loop(ctx, limit, func(ctx context.Context) (hotPaths, error) {
+			return changes(ctx, events, ticker.C)
+		})
 	})
 }
 
-func (s *topState) loop(ctx context.Context, events <-chan client.Event, interval time.Duration, limit int64) error {
+// loop shows a look after each interval, which collect waits for.
+func (s *topState) loop(ctx context.Context, limit int64, collect func(context.Context) (hotPaths, error)) error {
 	if _, err := s.look(ctx, nil); err != nil { // what the first rates are reckoned from
 		return err
 	}
-	ticker := time.NewTicker(interval)
-	defer ticker.Stop()
-	paths := hotPaths{}
-	for looks := int64(0); limit == 0 || looks < limit; {
-		select {
-		case event := <-events:
-			paths.add(event)
-		case <-ticker.C:
-			next, err := s.look(ctx, paths)
-			if err != nil {
-				return err
-			}
-			if err := s.show(next); err != nil {
-				return err
-			}
-			paths = hotPaths{}
-			looks++
-		case <-ctx.Done():
-			return ctx.Err()
+	for looks := int64(0); limit == 0 || looks < limit; looks++ {
+		paths, err := collect(ctx)
+		if err != nil {
+			return err
+		}
+		next, err := s.look(ctx, paths)
+		if err != nil {
+			return err
+		}
+		if err := s.show(next); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// hotPaths are the requests that were counted, by path.
+type hotPaths map[string]pathLoad
+
+// changes counts those that a recursive watch sees until the next tick.
+func changes(ctx context.Context, events <-chan client.Event, tick <-chan time.Time) (hotPaths, error) {
+	paths := hotPaths{}
+	for {
+		select {
+		case event := <-events:
+			if event.Type != proto.EventNone {
+				load := paths[event.Path]
+				load.Writes++
+				paths[event.Path] = load
+			}
+		case <-tick:
+			return paths, nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// isBelow tells whether a path is root or below it.
+func isBelow(path, root string) bool {
+	return path == root || root == "/" || strings.HasPrefix(path, root+"/")
 }
 
 // look asks every server. What one does not tell is noted once.
@@ -172,12 +220,17 @@ func (s *topState) look(ctx context.Context, paths hotPaths) (*look, error) {
 			}
 		}
 	}
-	for path, changes := range paths {
-		l.Paths = append(l.Paths, pathTop{path, float64(changes) / seconds})
+	for path, load := range paths {
+		p := pathTop{Path: path, PerSecond: float64(load.Writes) / seconds}
+		if s.sources[0].paths != nil {
+			reads := float64(load.Reads) / seconds
+			p.ReadsPerSecond = &reads
+		}
+		l.Paths = append(l.Paths, p)
 	}
 	slices.SortFunc(l.Clients, func(a, b clientTop) int { return cmp.Compare(b.PerSecond, a.PerSecond) })
 	slices.SortFunc(l.Paths, func(a, b pathTop) int {
-		return cmp.Or(cmp.Compare(b.PerSecond, a.PerSecond), cmp.Compare(a.Path, b.Path))
+		return cmp.Or(cmp.Compare(b.all(), a.all()), cmp.Compare(a.Path, b.Path))
 	})
 	l.Clients, l.Paths = l.Clients[:min(topRows, len(l.Clients))], l.Paths[:min(topRows, len(l.Paths))]
 	s.last, s.noted = now, silent
@@ -215,14 +268,25 @@ func (s *topState) show(l *look) error {
 		for _, c := range l.Clients {
 			fmt.Fprintf(w, "%-24s %9.1f %8d %-20s %s\n", c.Address, c.PerSecond, c.AvgMs, orDash(c.Session), orDash(c.LastOp))
 		}
-		fmt.Fprintf(w, "\n%9s  %s\n", "CHANGES/S", "PATH (reads are not counted by path)")
-		for _, p := range l.Paths {
-			fmt.Fprintf(w, "%9.1f  %s\n", p.PerSecond, p.Path)
-		}
-		fmt.Fprintln(w)
+		s.showPaths(w, l.Paths)
 	})
 	if err != nil {
 		return err
 	}
 	return s.in.flush()
+}
+
+func (s *topState) showPaths(w io.Writer, paths []pathTop) {
+	if s.sources[0].paths == nil {
+		fmt.Fprintf(w, "\n%9s  %s\n", "CHANGES/S", "PATH (reads only with --admin)")
+		for _, p := range paths {
+			fmt.Fprintf(w, "%9.1f  %s\n", p.PerSecond, p.Path)
+		}
+	} else {
+		fmt.Fprintf(w, "\n%9s %9s  %s\n", "READS/S", "WRITES/S", "PATH")
+		for _, p := range paths {
+			fmt.Fprintf(w, "%9.1f %9.1f  %s\n", *p.ReadsPerSecond, p.PerSecond, p.Path)
+		}
+	}
+	fmt.Fprintln(w)
 }

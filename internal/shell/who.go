@@ -8,9 +8,6 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
-
-	"github.com/zooraft/zooraft/internal/client"
-	"github.com/zooraft/zooraft/internal/proto"
 )
 
 func whoCommands() []*command {
@@ -212,13 +209,4 @@ func (in *invocation) askSource(ctx context.Context, from source, info func(stri
 		}
 	}
 	return told, nil
-}
-
-// hotPaths counts the writes that a recursive watch sees, by path.
-type hotPaths map[string]int
-
-func (h hotPaths) add(event client.Event) {
-	if event.Type != proto.EventNone {
-		h[event.Path]++
-	}
 }

@@ -265,29 +265,37 @@ func TestWhoSaysWhatAServerDoesNotTell(t *testing.T) {
 	holder.close()
 }
 
+// keepBusy repeats a command in a shell of its own until stop is called.
+func keepBusy(t *testing.T, address, command string) (stop func()) {
+	busy := converse(t, zooraftShell(t, address))
+	quit, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-quit:
+				return
+			default:
+			}
+			if _, err := busy.exchange(command); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	}()
+	return func() {
+		close(quit)
+		<-done
+		busy.close()
+	}
+}
+
 func TestTopShowsRatesClientsAndChangedPaths(t *testing.T) {
 	eachServer(t, func(t *testing.T, address string) {
 		must(t, address, "", "create", "/hot", "x")
-		busy := converse(t, zooraftShell(t, address))
-		stop, done := make(chan struct{}), make(chan struct{})
-		go func() {
-			defer close(done)
-			for {
-				select {
-				case <-stop:
-					return
-				default:
-				}
-				if _, err := busy.exchange("set /hot y"); err != nil {
-					t.Error(err)
-					return
-				}
-			}
-		}()
+		stop := keepBusy(t, address, "set /hot y")
 		looks := lines(t, must(t, address, "", "--json", "top", "--count", "4", "--interval", "300ms"))
-		close(stop)
-		<-done
-		busy.close()
+		stop()
 		hot, clients := false, false
 		for _, look := range looks {
 			if len(look["servers"].([]any)) != 1 {
@@ -302,6 +310,37 @@ func TestTopShowsRatesClientsAndChangedPaths(t *testing.T) {
 			t.Errorf("no change of /hot or no client in %v", looks)
 		}
 	})
+}
+
+func TestTopCountsReadsThroughTheAdminChannel(t *testing.T) {
+	server := peer.StartZooraft(t, peer.Options{})
+	must(t, server.Address, "", "create", "/read", "x")
+	must(t, server.Address, "", "create", "/other", "x")
+	stopReads := keepBusy(t, server.Address, "get /read")
+	stopWrites := keepBusy(t, server.Address, "set /other y")
+	defer stopWrites()
+	defer stopReads()
+	socket := filepath.Join(server.DataDir, "zooraft", "admin.sock")
+	top := []string{"--json", "top", "--admin", socket, "--count", "2", "--interval", "1s"}
+	seen := map[string]bool{}
+	for _, look := range lines(t, must(t, server.Address, "", top...)) {
+		for _, p := range look["paths"].([]any) {
+			path := p.(map[string]any)
+			name := path["path"].(string)
+			seen[name+" read"] = seen[name+" read"] || path["readsPerSecond"].(float64) > 0
+			seen[name+" changed"] = seen[name+" changed"] || path["changesPerSecond"].(float64) > 0
+		}
+	}
+	if !seen["/read read"] || seen["/read changed"] || !seen["/other changed"] || seen["/other read"] {
+		t.Errorf("reads of /read and changes of /other, and no others, were to be seen: %v", seen)
+	}
+	for _, look := range lines(t, must(t, server.Address, "", append(top, "--path", "/read")...)) {
+		for _, p := range look["paths"].([]any) {
+			if name := p.(map[string]any)["path"]; name != "/read" {
+				t.Errorf("--path /read shows %v", name)
+			}
+		}
+	}
 }
 
 func TestACLHelpersKeepTheOtherEntries(t *testing.T) {
