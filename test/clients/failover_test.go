@@ -16,6 +16,7 @@ import (
 
 	"github.com/zooraft/zooraft/test/peer"
 	"github.com/zooraft/zooraft/test/toolchain"
+	"github.com/zooraft/zooraft/test/zkcli"
 )
 
 // failovers is how often TestThroughFailover kills the leader. Three is the
@@ -41,7 +42,7 @@ func TestThroughFailover(t *testing.T) {
 	}
 	commands := failoverPrograms(t)
 	e := startTrio(t, g)
-	cli := openShell(t, g.folder, e.connect())
+	cli := beginShell(t, g.folder, e.connect())
 	typeUntil(t, cli, "create /cli", "Created /cli", "already exists")
 	var programs []*program
 	for name, command := range commands {
@@ -161,12 +162,12 @@ func eventually(t *testing.T, what string, there func() bool) {
 
 // typeUntil types a command until its text holds one of those wanted: without a
 // server, or with one that falls, the shell says so and a user tries again.
-func typeUntil(t *testing.T, cli *shell, command string, wanted ...string) {
+func typeUntil(t *testing.T, cli *zkcli.Conversation, command string, wanted ...string) {
 	t.Helper()
 	last := ""
 	late := time.Now().Add(failoverPatience)
 	for time.Now().Before(late) {
-		text, err := cli.exchange(command)
+		text, err := cli.Exchange(command)
 		if err != nil {
 			t.Fatalf("zkCli.sh: %s: %v\n%s", command, err, text)
 		}

@@ -1,123 +1,34 @@
 package clients
 
 import (
-	"bufio"
 	"fmt"
-	"os"
 	"path/filepath"
-	"regexp"
-	"slices"
-	"strconv"
 	"strings"
+
+	"github.com/zooraft/zooraft/test/zkcli"
 )
 
-// A script for zkCli.sh holds one exchange per line:
-//
-//	a> ls /        a command typed into session a, which a first line opens
-//	$ ls /         a shell of its own with the command as arguments
-//	# text         a comment
-//
-// ADDRESS stands for the server's.
-type exchange struct {
-	// name is unique in a run: script, line number and line.
-	name string
-	// session is empty for a shell of its own.
-	session, command string
-}
-
-// readScripts reads all scripts of a folder, by file name.
-func readScripts(dir string) (map[string][]exchange, error) {
+// readScripts reads all scripts of a folder, by file name. The names of their
+// exchanges begin with it, and so are unique in a run.
+func readScripts(dir string) (map[string][]zkcli.Exchange, error) {
 	paths, err := filepath.Glob(filepath.Join(dir, "*.script"))
 	if err != nil {
 		return nil, err
 	}
-	scripts := map[string][]exchange{}
+	scripts := map[string][]zkcli.Exchange{}
 	for _, path := range paths {
-		file, err := os.Open(path)
+		script, err := zkcli.ReadScript(path)
 		if err != nil {
 			return nil, err
 		}
 		base := strings.TrimSuffix(filepath.Base(path), ".script")
-		lines := bufio.NewScanner(file)
-		for number := 1; lines.Scan(); number++ {
-			line := lines.Text()
-			if line == "" || strings.HasPrefix(line, "#") {
-				continue
-			}
-			e := exchange{name: fmt.Sprintf("%s:%d %s", base, number, line)}
-			if command, oneShot := strings.CutPrefix(line, "$ "); oneShot {
-				e.command = command
-			} else if session, command, ok := strings.Cut(line, "> "); ok {
-				e.session, e.command = session, command
-			} else {
-				file.Close()
-				return nil, fmt.Errorf("%s:%d: neither a session nor a shell: %q", path, number, line)
-			}
-			scripts[base] = append(scripts[base], e)
+		for i := range script {
+			script[i].Name = base + ":" + script[i].Name
 		}
-		file.Close()
+		scripts[base] = script
 	}
 	if len(scripts) == 0 {
 		return nil, fmt.Errorf("no scripts in %s", dir)
 	}
 	return scripts, nil
-}
-
-// What must differ between two servers, and nothing else, is masked: times,
-// session ids, and of a zxid its epoch, so that distances still count.
-var (
-	timeLine   = regexp.MustCompile(`(?m)^([cm]time) = .*$`)
-	ownerLine  = regexp.MustCompile(`(?m)^(ephemeralOwner) = 0x[1-9a-f][0-9a-f]*$`)
-	zxidLine   = regexp.MustCompile(`(?m)^([cmp]Zxid) = 0x([0-9a-f]+)$`)
-	eventZxid  = regexp.MustCompile(`zxid: (\d+)`)
-	sessionHex = regexp.MustCompile(`0x[1-9a-f][0-9a-f]{10,}`)
-	eventTitle = regexp.MustCompile(`\n?WATCHER::\n`)
-	eventLine  = regexp.MustCompile(`\n?(WatchedEvent [^\n]*)\n`)
-)
-
-// identities is what whoami prints: the server's own hash order, unlike ours.
-var identities = regexp.MustCompile(`Auth scheme: User(\n\w+: \S*)+`)
-
-// mask takes out of a shell's text what differs between any two servers.
-func mask(text, address string) string {
-	text = strings.ReplaceAll(text, address, "ADDRESS")
-	text = timeLine.ReplaceAllString(text, "$1 = TIME")
-	text = ownerLine.ReplaceAllString(text, "$1 = SESSION")
-	text = zxidLine.ReplaceAllStringFunc(text, func(line string) string {
-		parts := zxidLine.FindStringSubmatch(line)
-		zxid, err := strconv.ParseUint(parts[2], 16, 64)
-		if err != nil || zxid > 1<<63 {
-			return line
-		}
-		return fmt.Sprintf("%s = counter %d", parts[1], uint32(zxid))
-	})
-	text = eventZxid.ReplaceAllStringFunc(text, func(field string) string {
-		zxid, err := strconv.ParseUint(strings.TrimPrefix(field, "zxid: "), 10, 64)
-		if err != nil {
-			return field
-		}
-		return fmt.Sprintf("zxid: counter %d", uint32(zxid))
-	})
-	text = identities.ReplaceAllStringFunc(text, func(block string) string {
-		lines := strings.Split(block, "\n")
-		slices.Sort(lines[1:])
-		return strings.Join(lines, "\n")
-	})
-	return sessionHex.ReplaceAllString(text, "SESSION")
-}
-
-// splitEvents takes the watch events out of a shell's text. The shell prints
-// them from another thread than replies, each in two pieces, "\nWATCHER::\n" and
-// "\nWatchedEvent …\n", and the reply's lines may fall before, between or after
-// these. So their place in the text says nothing; their order among each other
-// does.
-func splitEvents(text string) (rest string, events []string) {
-	for _, match := range eventLine.FindAllStringSubmatch(text, -1) {
-		events = append(events, match[1])
-	}
-	text = eventTitle.ReplaceAllString(text, "")
-	text = eventLine.ReplaceAllString(text, "")
-	// Without a connection the shell says so after the marker, too late for its
-	// own exchange.
-	return strings.ReplaceAll(text, "Not connected\n", ""), events
 }

@@ -127,6 +127,20 @@ func (t *tally) sayPassed(folder, text string) {
 	}
 }
 
+// sayUnfinished prints what the tests that had no end have printed, as when the
+// program dies of a panic or hangs: which they are, and where every goroutine is.
+func (t *tally) sayUnfinished(pkg, folder string) {
+	for key, printed := range t.output {
+		if key[0] != pkg || key[1] == "" {
+			continue
+		}
+		name := folder + "." + key[1]
+		t.r.tests[name] = "fail"
+		t.r.fail("%s: no end", name)
+		t.r.say(name + " had no end\n" + toolchain.Tail(printed.String(), 400) + "\n")
+	}
+}
+
 func (t *tally) end(key [2]string, folder string, e event) {
 	text := ""
 	if b := t.output[key]; b != nil {
@@ -137,6 +151,7 @@ func (t *tally) end(key [2]string, folder string, e event) {
 		case "pass":
 			t.sayPassed(folder, text)
 		case "fail":
+			t.sayUnfinished(e.Package, folder)
 			t.r.say(toolchain.Tail(text, 60) + "\n")
 			t.r.fail("package %s", folder)
 		}

@@ -39,6 +39,25 @@ func TestEventsOfGoTestAreCounted(t *testing.T) {
 	}
 }
 
+// A program that dies takes the end of its tests with it.
+func TestATestWithoutAnEndIsNamedWithWhatItPrinted(t *testing.T) {
+	var r result
+	err := follow(&r, strings.NewReader(strings.Join([]string{
+		`{"Action":"output","Package":"github.com/zooraft/zooraft/zktest","Test":"TestHangs","Output":"goroutine 7 [select]:\n"}`,
+		`{"Action":"output","Package":"github.com/zooraft/zooraft/zktest","Output":"FAIL\n"}`,
+		`{"Action":"fail","Package":"github.com/zooraft/zooraft/zktest"}`,
+	}, "\n")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(r.failures, []string{"zktest.TestHangs: no end", "package zktest"}) || r.tests["zktest.TestHangs"] != "fail" {
+		t.Errorf("failures %q, tests %v", r.failures, r.tests)
+	}
+	if !strings.Contains(r.log.String(), "goroutine 7") {
+		t.Errorf("what it printed is not shown: %q", r.log.String())
+	}
+}
+
 func TestTheExitCodeTellsFailuresAndInCISkips(t *testing.T) {
 	good := part{"good", func(r *result) { r.passed++ }}
 	bad := part{"bad", func(r *result) { r.fail("x") }}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/zooraft/zooraft/test/peer"
+	"github.com/zooraft/zooraft/test/zkcli"
 )
 
 // eventually waits for a state; the patience is only met by a hang.
@@ -58,8 +59,8 @@ func TestTreeDrawsNamesAndSizes(t *testing.T) {
 func TestFindByNameOwnerSizeAndAge(t *testing.T) {
 	eachServer(t, func(t *testing.T, address string) {
 		fill(t, address)
-		holder := converse(t, zooraftShell(t, address))
-		if _, err := holder.exchange("create -e /app/held x"); err != nil {
+		holder := zkcli.Begin(t, zooraftShell(t, address))
+		if _, err := holder.Exchange("create -e /app/held x"); err != nil {
 			t.Fatal(err)
 		}
 		owner := lines(t, must(t, address, "", "--json", "stat", "/app/held"))[0]["ephemeralOwner"].(string)
@@ -77,7 +78,7 @@ func TestFindByNameOwnerSizeAndAge(t *testing.T) {
 				t.Errorf("%s printed %q, want %q", row.words, out, row.want)
 			}
 		}
-		holder.close()
+		end(t, holder)
 	})
 }
 
@@ -213,9 +214,9 @@ func TestWatchFollowsEveryChangeBelow(t *testing.T) {
 func TestWhoTellsWhoHoldsAndWhoWatches(t *testing.T) {
 	eachServer(t, func(t *testing.T, address string) {
 		must(t, address, "", "create", "/seen", "x")
-		holder := converse(t, zooraftShell(t, address))
+		holder := zkcli.Begin(t, zooraftShell(t, address))
 		for _, line := range []string{"create -e /lock x", "get -w /seen"} {
-			if _, err := holder.exchange(line); err != nil {
+			if _, err := holder.Exchange(line); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -231,7 +232,7 @@ func TestWhoTellsWhoHoldsAndWhoWatches(t *testing.T) {
 		if len(info) != 1 || len(info[0]["ephemerals"].([]any)) != 1 || len(info[0]["watches"].([]any)) != 1 {
 			t.Errorf("who %s: %v", owner, info)
 		}
-		holder.close()
+		end(t, holder)
 	})
 }
 
@@ -245,9 +246,9 @@ func TestWhoSaysWhatAServerDoesNotTell(t *testing.T) {
 	if err != nil || len(socket) != 1 {
 		t.Fatalf("no admin socket in %s: %v", server.DataDir, err)
 	}
-	holder := converse(t, zooraftShell(t, server.Address))
+	holder := zkcli.Begin(t, zooraftShell(t, server.Address))
 	for _, line := range []string{"create -e /lock x", "ls -w /lock", "stat -w /lock", "addWatch /", "addWatch -m PERSISTENT /lock"} {
-		if _, err := holder.exchange(line); err != nil {
+		if _, err := holder.Exchange(line); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -262,12 +263,20 @@ func TestWhoSaysWhatAServerDoesNotTell(t *testing.T) {
 	if out := must(t, server.Address, "", "who", "--admin", socket[0], "/lock"); !strings.Contains(out, "owns /lock") {
 		t.Errorf("who through the admin channel:\n%s", out)
 	}
-	holder.close()
+	end(t, holder)
+}
+
+// end closes a shell.
+func end(t *testing.T, shell *zkcli.Conversation) {
+	t.Helper()
+	if text, err := shell.Close(); err != nil {
+		t.Errorf("the shell's end: %v\n%s", err, text)
+	}
 }
 
 // keepBusy repeats a command in a shell of its own until stop is called.
 func keepBusy(t *testing.T, address, command string) (stop func()) {
-	busy := converse(t, zooraftShell(t, address))
+	busy := zkcli.Begin(t, zooraftShell(t, address))
 	quit, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
@@ -277,7 +286,7 @@ func keepBusy(t *testing.T, address, command string) (stop func()) {
 				return
 			default:
 			}
-			if _, err := busy.exchange(command); err != nil {
+			if _, err := busy.Exchange(command); err != nil {
 				t.Error(err)
 				return
 			}
@@ -286,7 +295,7 @@ func keepBusy(t *testing.T, address, command string) (stop func()) {
 	return func() {
 		close(quit)
 		<-done
-		busy.close()
+		end(t, busy)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/zooraft/zooraft/test/peer"
 	"github.com/zooraft/zooraft/test/toolchain"
+	"github.com/zooraft/zooraft/test/zkcli"
 )
 
 func TestMain(m *testing.M) { os.Exit(toolchain.Main(m)) }
@@ -86,7 +87,7 @@ func TestEveryCommandOfZkCliAnswersAsItDoesFromApachesServer(t *testing.T) {
 // what its text must hold. docs/shell.md says the same to users.
 var meant = map[string]struct{ why, holds string }{
 	"33 a> setAcl -R /tree digest:bob:b0bXHjA0xMF0tnLt0hMDl3wtrjo=:r,world:anyone:cda": {
-		"ours begins at the leaves, so that a list which forbids reading does not stop it half way", marker},
+		"ours begins at the leaves, so that a list which forbids reading does not stop it half way", zkcli.Marker},
 	"34 a> getAcl /tree/a/b":     {"the same", "'digest,'bob:b0bXHjA0xMF0tnLt0hMDl3wtrjo="},
 	"63 a> addauth nosuch x":     {"ours waits for the answer and says that it was refused", "AuthFailed"},
 	"78 a> deleteall /":          {"ours says what refused", "Failed to delete some node(s) in the subtree!\n"},
