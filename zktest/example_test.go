@@ -35,7 +35,7 @@ func startEnsemble(servers int) *zktest.Ensemble {
 
 // session connects and waits for the session.
 func session(timeout time.Duration, addrs ...string) (*zk.Conn, <-chan zk.Event) {
-	conn, events, err := zk.Connect(addrs, timeout, zk.WithLogger(quiet{}))
+	conn, events, err := dial(timeout, addrs...)
 	check(err)
 	happens(events, zk.StateHasSession)
 	return conn, events
@@ -43,9 +43,15 @@ func session(timeout time.Duration, addrs ...string) (*zk.Conn, <-chan zk.Event)
 
 // happens waits for a state of the connection.
 func happens(events <-chan zk.Event, state zk.State) {
-	for e := range events {
-		if e.Type == zk.EventSession && e.State == state {
-			return
+	tooLate := time.After(limit)
+	for {
+		select {
+		case e := <-events:
+			if e.Type == zk.EventSession && e.State == state {
+				return
+			}
+		case <-tooLate:
+			panic(fmt.Sprintf("the connection did not reach %v", state))
 		}
 	}
 }

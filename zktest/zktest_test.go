@@ -14,16 +14,25 @@ import (
 // The clients here are the Go client that most programs use.
 
 // limit is how long a test waits for something to happen. It measures nothing.
-const limit = 30 * time.Second
+const limit = 60 * time.Second
 
 type quiet struct{}
 
 func (quiet) Printf(string, ...any) {}
 
+// dial opens a session. The client's own channel drops what comes while it holds
+// six events, so that a reader who is held up would wait for ever; this one has
+// room for all.
+func dial(timeout time.Duration, addrs ...string) (*zk.Conn, <-chan zk.Event, error) {
+	events := make(chan zk.Event, 10_000)
+	conn, _, err := zk.Connect(addrs, timeout, zk.WithLogger(quiet{}), zk.WithEventCallback(func(e zk.Event) { events <- e }))
+	return conn, events, err
+}
+
 // connect opens a session that is closed with the test, and waits for it.
 func connect(t testing.TB, timeout time.Duration, addrs ...string) (*zk.Conn, <-chan zk.Event) {
 	t.Helper()
-	conn, events, err := zk.Connect(addrs, timeout, zk.WithLogger(quiet{}))
+	conn, events, err := dial(timeout, addrs...)
 	if err != nil {
 		t.Fatal(err)
 	}
