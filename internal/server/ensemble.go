@@ -75,7 +75,7 @@ func (s *Server) closeUnsettled() {
 			waiting--
 		}
 		if waiting == 1 && c.reconfiguring.Load() {
-			if _, change := c.server.membership(); change.AskedBy(c.origin()) {
+			if s.changeAskedBy(c.origin()) {
 				continue
 			}
 		}

@@ -93,15 +93,34 @@ func (c *conn) handle(frame []byte, now time.Duration) bool {
 // that happens by a later command than its own, so nothing of the connection
 // may follow it before. Joiners that catch up may take longer than the client
 // waits for a sign of life, and a ping's answer is known by its xid in any
-// order: a ping is answered here, which behindReconfig tells.
+// order: while the change is under way a ping is answered here, which
+// behindReconfig tells.
 func (c *conn) behindReconfig(h proto.RequestHeader, body []byte, now time.Duration) (answered bool) {
-	if h.Type == proto.OpPing {
+	if h.Type == proto.OpPing && c.reconfigUnderWay() {
 		c.readNow(h, body, *c.identities.Load(), now)
 		return true
 	}
 	c.out.flush()
 	c.queue.waitEmpty()
 	c.reconfiguring.Store(false)
+	return false
+}
+
+// askedPause is the pause between two looks at what became of a reconfig.
+const askedPause = 2 * time.Millisecond
+
+// reconfigUnderWay waits until the connection's last request, a reconfig, is
+// answered, as one that is refused is at once, or is the change under way.
+func (c *conn) reconfigUnderWay() (underWay bool) {
+	c.out.flush()
+	for c.queue.length() > 0 {
+		if c.queue.length() == 1 {
+			underWay = c.server.changeAskedBy(c.origin())
+		}
+		if underWay || !c.server.pause(askedPause) {
+			return underWay
+		}
+	}
 	return false
 }
 

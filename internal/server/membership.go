@@ -43,6 +43,12 @@ func (s *Server) membership() (now proto.Membership, r *state.Reconfig) {
 	return now, r
 }
 
+// changeIsOf is what the state says to changeAskedBy.
+func (s *Server) changeIsOf(o proto.Origin) (is bool) {
+	s.state.View(func(v state.View) { is = v.Reconfig.AskedBy(o) })
+	return is
+}
+
 // MembershipChanged implements state.Hook.
 func (k *hook) MembershipChanged() {
 	select {

@@ -142,10 +142,29 @@ func TestManyConnectionsWritePipelined(t *testing.T) {
 	}
 }
 
-// A client that waits for the end of a reconfig has its pings answered, and
-// what else it sends comes behind the reconfig's answer.
+// A reconfig that is refused, or behind other writes, is no change under way: a
+// ping keeps its turn.
+func TestAPingDoesNotOvertakeAReconfigThatIsNotUnderWay(t *testing.T) {
+	s := startServer(t, testConfig(t))
+	client := connect(t, s, proto.ConnectRequest{})
+	reconfigBody := (&proto.ReconfigRequest{CurConfigID: -1}).Append(nil)
+	for range 20 {
+		write := client.send(proto.OpSetData, setBody("/", "x"))
+		reconfig := client.send(proto.OpReconfig, reconfigBody)
+		client.send(proto.OpPing, nil)
+		for _, want := range []int32{write, reconfig, proto.XidPing} {
+			if r := client.must(); r.Xid != want {
+				t.Fatalf("got %v, want xid %d", r, want)
+			}
+		}
+	}
+}
+
+// A client that waits for the end of a reconfig has its pings answered while the
+// change is under way, and what else it sends comes behind the reconfig's answer.
 func TestPingsAreAnsweredWhileAReconfigIsUnderWay(t *testing.T) {
 	s := startServer(t, testConfig(t))
+	s.changeAskedBy = func(proto.Origin) bool { return true }
 	client := connect(t, s, proto.ConnectRequest{})
 	const asked = 1000
 	c := s.conns.all()[0]

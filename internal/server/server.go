@@ -102,6 +102,9 @@ type Server struct {
 	heard           *heard
 	divergence      *divergence
 	pathCounts      pathCounts
+	// changeAskedBy tells whether the change of the membership under way was
+	// asked for by a connection, which waits for its end.
+	changeAskedBy func(proto.Origin) bool
 
 	state   *state.Machine
 	hook    *hook
@@ -245,6 +248,7 @@ func build(o Options) (*Server, error) {
 	s.divergence = &divergence{server: s}
 	s.hook = &hook{Server: s}
 	s.state = state.New(s.hook, watch.New(watch.NewMetrics(s.registry)))
+	s.changeAskedBy = s.changeIsOf
 	s.state.CountTraffic(newTraffic(s.registry))
 	s.lastConn.Store(rand.Uint64() | 1)
 	s.lastSession.Store(firstSession(s.serverID, s.clock.Wall()))
