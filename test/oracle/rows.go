@@ -79,14 +79,19 @@ func refused(e []Entry) bool {
 	return len(e) == 2 && e[0].field("err") == errText(-6) && e[0].field("zxid") == "-1" && e[1].Kind == KindClose
 }
 
-// The node of the membership has no zxid of its own in a real ensemble.
+// The node of the membership has no zxid of its own in a real ensemble,
+// however its Stat is asked for.
 func init() {
-	for _, exchange := range []string{"getData", "exists", "getACL", "getChildren2"} {
+	for _, exchange := range []string{"getData", "exists", "getACL", "getChildren2", "multiRead"} {
+		stat := "stat."
+		if exchange == "multiRead" {
+			stat = "op[].stat."
+		}
 		Rows = append(Rows,
-			Row{Name: "config-node-zxid", Exchange: exchange, Field: "stat.mzxid", When: func(real, ours string) bool {
+			Row{Name: "config-node-zxid", Exchange: exchange, Field: stat + "mzxid", When: func(real, ours string) bool {
 				return real == "0" && ours == "old"
 			}},
-			Row{Name: "config-node-zxid", Exchange: exchange, Field: "stat.mtime", When: func(real, ours string) bool {
+			Row{Name: "config-node-zxid", Exchange: exchange, Field: stat + "mtime", When: func(real, ours string) bool {
 				return real == notItsTime && ours == "t"
 			}})
 	}
