@@ -41,7 +41,7 @@ func TestCurator(t *testing.T) {
 	// Ours first: one class stands in front of Curator's of the same name.
 	classPath := classes + string(filepath.ListSeparator) + jars
 	names := curatorClasses(t, jars)
-	compare(t, suite{name: "curator", run: func(t *testing.T, g target, only []string) map[string]Result {
+	compare(t, suite{name: "curator", races: curatorRace, run: func(t *testing.T, g target, only []string) map[string]Result {
 		if only == nil {
 			return runJUnit(t, g, classPath, names)
 		}
@@ -113,7 +113,7 @@ var ownJVM = regexp.MustCompile(`\.TestReconfiguration(#|$)`)
 // event thread is about to set: the latch between them has been used up by the
 // first members heard of, when these are in another order than the servers that
 // the test named. The faster the answers, the closer the race: with ours one in
-// seven is lost, more on a busy machine, and the suite's tries are too few for that.
+// seven is lost, more on a busy machine.
 var curatorRace = regexp.MustCompile(`\.TestReconfiguration::test(Add|AddAsync|AddAndRemove|RemoveWithChroot)$`)
 
 // runJUnit hands the classes to a few JVMs, each of which runs one after
@@ -169,11 +169,6 @@ func runJUnit(t *testing.T, g target, classPath string, classes []string) map[st
 		})
 	}
 	workers.Wait()
-	for name := range tests {
-		if curatorRace.MatchString(name) {
-			tests[name] = Result{Status: Waiting, Detail: NeedsNoRace}
-		}
-	}
 	os.WriteFile(filepath.Join(g.folder, "times.txt"), []byte(times.String()), 0o644)
 	return tests
 }

@@ -22,12 +22,10 @@ const (
 	Waiting
 )
 
-// Needs that make a test wait. SASL and TLS are the subjects of later issues; the
-// last is for a test whose own threads race.
+// Needs that make a test wait: the subjects of later issues.
 const (
-	NeedsSASL   = "SASL"
-	NeedsTLS    = "TLS"
-	NeedsNoRace = "threads that do not race"
+	NeedsSASL = "SASL"
+	NeedsTLS  = "TLS"
 )
 
 // Result is one test's outcome.
