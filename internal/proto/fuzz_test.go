@@ -75,15 +75,15 @@ func FuzzDecodeConnect(f *testing.F) {
 }
 
 func FuzzDecodeTxn(f *testing.F) {
-	f.Add((&Txn{TxnHeader: TxnHeader{Identities: []ID{{"ip", "::1"}}}, Body: []byte("body")}).Append(nil))
+	f.Add((&Txn{TxnHeader: TxnHeader{Identities: []ID{{"ip", "::1"}}}, Body: []byte("body")}).Append(nil, CommandVersion))
 	f.Add([]byte{})
 	f.Add([]byte{CommandVersion + 1})
 	f.Fuzz(func(t *testing.T, in []byte) {
-		txn, err := DecodeTxn(in)
+		txn, err := DecodeTxn(in, CommandVersion)
 		if err != nil {
 			return
 		}
-		again, err := DecodeTxn(txn.Append(nil))
+		again, err := DecodeTxn(txn.Append(nil, CommandVersion), CommandVersion)
 		if err != nil || !reflect.DeepEqual(again, txn) {
 			t.Fatalf("%x became %+v and then %+v, %v", in, txn, again, err)
 		}

@@ -87,7 +87,7 @@ func TestMemoryIsProportionalToTheInput(t *testing.T) {
 		{"a string of malformed bytes", fill([]byte{0xff}, AppendInt(nil, size-4)...), func(in []byte) { _ = NewDecoder(in).String() }},
 		{"a vector that claims too much", fill([]byte{0}, AppendInt(nil, 0x7fffffff)...), func(in []byte) { NewDecoder(in).Strings() }},
 		{"a buffer", fill([]byte{1}, AppendInt(nil, size-4)...), func(in []byte) { NewDecoder(in).Buffer() }},
-		{"identities of a command", fill(make([]byte, 8), append((&Txn{}).Append(nil)[:37], count(8)...)...), func(in []byte) { _, _ = DecodeTxn(in) }},
+		{"identities of a command", fill(make([]byte, 8), append((&Txn{}).Append(nil, CommandVersion)[:37], count(8)...)...), func(in []byte) { _, _ = DecodeTxn(in, CommandVersion) }},
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)

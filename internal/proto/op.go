@@ -50,6 +50,8 @@ const (
 	// OpExpireSession closes a session whose time is up, unless it has been
 	// renewed since.
 	OpExpireSession OpCode = -1002
+	// OpRaiseLevel raises the command level of the ensemble.
+	OpRaiseLevel OpCode = -1003
 )
 
 // Reserved xids. The server only echoes a client's xid, except that the reply
@@ -103,6 +105,7 @@ var ops = map[OpCode]opInfo{
 	OpError:                {"error", "NA", false},
 	OpRenewSession:         {"renewSession", "SESS", true},
 	OpExpireSession:        {"expireSession", "CLOS", true},
+	OpRaiseLevel:           {"raiseLevel", "NA", true},
 }
 
 // String returns ZooKeeper's name of the op code, or its number.

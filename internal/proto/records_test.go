@@ -224,7 +224,7 @@ func TestACommandIsReadAsItIsWritten(t *testing.T) {
 		for range r.IntN(4) {
 			want.Identities = append(want.Identities, ID{randomString(r), randomString(r)})
 		}
-		got, err := DecodeTxn(want.Append(nil))
+		got, err := DecodeTxn(want.Append(nil, CommandVersion), CommandVersion)
 		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Fatalf("%+v became %+v, %v", want, got, err)
 		}

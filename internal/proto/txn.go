@@ -6,7 +6,8 @@ import (
 )
 
 // CommandVersion is the newest version of the command envelope that this
-// build writes and reads.
+// build writes and reads. A server writes the version that its own state's
+// command level allows, which may be an older one.
 const CommandVersion byte = 1
 
 // ErrCommandVersion is returned for a command of a version that this build
@@ -57,9 +58,10 @@ type Txn struct {
 	Body []byte
 }
 
-// Append adds the encoded command to dst.
-func (t *Txn) Append(dst []byte) []byte {
-	dst = append(dst, CommandVersion)
+// Append adds the encoded command to dst, in a version that every server of the
+// ensemble can read: the command level of the encoder's own state.
+func (t *Txn) Append(dst []byte, version byte) []byte {
+	dst = append(dst, version)
 	dst = AppendLong(dst, int64(t.Session))
 	dst = AppendInt(dst, t.Cxid)
 	dst = AppendInt(dst, int32(t.Type))
@@ -73,14 +75,15 @@ func (t *Txn) Append(dst []byte) []byte {
 	return append(dst, t.Body...)
 }
 
-// DecodeTxn reads a command. Body aliases b. The error is ErrCommandVersion,
-// or ErrTruncated for bytes that no version of zooraft wrote.
-func DecodeTxn(b []byte) (Txn, error) {
+// DecodeTxn reads a command of any version up to newest. Body aliases b. The
+// error is ErrCommandVersion, or ErrTruncated for bytes that no version of
+// zooraft wrote.
+func DecodeTxn(b []byte, newest byte) (Txn, error) {
 	if len(b) == 0 {
 		return Txn{}, ErrTruncated
 	}
-	if b[0] == 0 || b[0] > CommandVersion {
-		return Txn{}, fmt.Errorf("%w %d, newest known is %d", ErrCommandVersion, b[0], CommandVersion)
+	if b[0] == 0 || b[0] > newest {
+		return Txn{}, fmt.Errorf("%w %d, newest known is %d", ErrCommandVersion, b[0], newest)
 	}
 	d := NewDecoder(b[1:])
 	t := Txn{TxnHeader: TxnHeader{

@@ -161,7 +161,7 @@ func (d *duties) reap(quit chan struct{}) {
 // propose hands over a command of the server's own. If consensus does not take
 // it, the next round proposes again.
 func (d *duties) propose(t proto.Txn) {
-	if err := d.server.node.Propose(0, t.Append(nil)); err != nil {
+	if err := d.server.node.Propose(0, d.server.encode(&t)); err != nil {
 		d.server.logger.Debug("a proposal of the server itself was not taken", "type", t.Type.String(), "error", err)
 	}
 }

@@ -155,7 +155,7 @@ func (s *Server) ExpireSession(id proto.SessionID) error {
 		TxnHeader: proto.TxnHeader{Session: id, Type: proto.OpExpireSession},
 		Body:      state.ExpireBody(row.Generation),
 	}
-	return s.node.Propose(0, t.Append(nil))
+	return s.node.Propose(0, s.encode(&t))
 }
 
 // ConnectedSessions lists the sessions with a connection to this server.

@@ -192,7 +192,7 @@ func (c *conn) propose(h proto.RequestHeader, body []byte, now time.Duration, lo
 	if local {
 		t.Seq = proto.SeqLocal
 	}
-	command := t.Append(make([]byte, 0, 64+len(body)+64*len(t.Identities)))
+	command := c.server.encode(&t)
 	p := pending{header: h, received: now, write: true, loseReply: loseReply, size: len(body) + headerBytes}
 	c.count(&p)
 	if !c.queue.append(p) {

@@ -99,7 +99,7 @@ func (c *conn) proposeSession(req *proto.ConnectRequest, timeoutMillis int32) er
 		}
 	}
 	t.Body = body.Append(nil)
-	return c.server.node.Propose(c.id, t.Append(nil))
+	return c.server.node.Propose(c.id, c.server.encode(&t))
 }
 
 // tell wakes the handshake. It never blocks: what comes second finds the

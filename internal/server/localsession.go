@@ -175,7 +175,7 @@ func (c *conn) upgrade() bool {
 	t := proto.Txn{TxnHeader: proto.TxnHeader{Session: c.SessionID(), Type: proto.OpCreateSession, Origin: c.origin()}, Body: body.Append(nil)}
 	c.upgrading.Store(true)
 	defer c.upgrading.Store(false)
-	if err := c.server.node.Propose(c.id, t.Append(nil)); err != nil {
+	if err := c.server.node.Propose(c.id, c.server.encode(&t)); err != nil {
 		c.close(reasonFateUnknown, err.Error())
 		return false
 	}

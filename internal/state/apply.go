@@ -20,7 +20,7 @@ func (m *Machine) Apply(index, term uint64, timeMillis int64, switches uint32, c
 	txns := make([]proto.Txn, len(commands))
 	for i, c := range commands {
 		var err error
-		if txns[i], err = proto.DecodeTxn(c); err != nil {
+		if txns[i], err = m.decode(c); err != nil {
 			return fmt.Errorf("state: log entry %d, command %d: %w", index, i, err)
 		}
 	}
@@ -50,6 +50,10 @@ func (m *Machine) applyOne(t *proto.Txn, index uint64, timeMillis int64) bool {
 		return m.renewSession(t)
 	case proto.OpExpireSession:
 		m.expireSession(t, timeMillis)
+		return false
+	}
+	if t.Type == proto.OpRaiseLevel && t.Origin == (proto.Origin{}) {
+		m.raiseLevel(t)
 		return false
 	}
 	if t.Origin != (proto.Origin{}) && t.Seq != proto.SeqLocal {
@@ -136,7 +140,7 @@ func (m *Machine) take(zxid proto.Zxid) proto.Zxid {
 		if len(m.digests) == digestsKept {
 			m.digests = slices.Delete(m.digests, 0, 1)
 		}
-		m.digests = append(m.digests, DigestAt{Zxid: zxid, Digest: m.tree.Digest()})
+		m.digests = append(m.digests, DigestAt{Zxid: zxid, Digest: m.tree.Digest(), Level: m.CommandLevel()})
 	}
 	return zxid
 }

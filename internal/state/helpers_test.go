@@ -229,7 +229,7 @@ func (c *client) on(conn uint64) *client {
 func (c *client) connect(op proto.OpCode, seen proto.Zxid) []byte {
 	body := proto.CreateSessionBody{TimeoutMillis: 4000, LastZxidSeen: seen, Password: c.password}
 	t := proto.Txn{TxnHeader: proto.TxnHeader{Session: c.session, Type: op, Origin: c.origin}, Body: body.Append(nil)}
-	return t.Append(nil)
+	return t.Append(nil, 1)
 }
 
 func (c *client) create() []byte { return c.connect(proto.OpCreateSession, 0) }
@@ -245,7 +245,7 @@ func (c *client) numbered(seq uint64, op proto.OpCode, body []byte) []byte {
 	c.cxid++
 	t := proto.Txn{TxnHeader: proto.TxnHeader{
 		Session: c.session, Cxid: c.cxid, Type: op, Origin: c.origin, Seq: seq, Identities: c.ids}, Body: body}
-	return t.Append(nil)
+	return t.Append(nil, 1)
 }
 
 // make is the command that creates a node.
@@ -256,7 +256,7 @@ func (c *client) make(path string, flags int32) []byte {
 // own is a command of the server itself.
 func own(op proto.OpCode, id proto.SessionID, body []byte) []byte {
 	t := proto.Txn{TxnHeader: proto.TxnHeader{Session: id, Type: op}, Body: body}
-	return t.Append(nil)
+	return t.Append(nil, 1)
 }
 
 func expire(id proto.SessionID, generation uint64) []byte {
@@ -301,8 +301,8 @@ func dump(t testing.TB, m *Machine) string {
 			t.Fatal(err)
 		}
 		slices.Sort(lines)
-		lines = append(lines, fmt.Sprintf("zxid %v term %d digest %x sessions %x nodes %d ephemerals %d size %d",
-			v.Zxid, m.lastTerm, v.Tree.Digest(), v.Table.Hash(), v.Tree.NodeCount(), v.Tree.EphemeralCount(), v.Tree.ApproximateDataSize()))
+		lines = append(lines, fmt.Sprintf("zxid %v term %d level %d digest %x sessions %x nodes %d ephemerals %d size %d",
+			v.Zxid, m.lastTerm, m.CommandLevel(), v.Tree.Digest(), v.Table.Hash(), v.Tree.NodeCount(), v.Tree.EphemeralCount(), v.Tree.ApproximateDataSize()))
 		for _, s := range v.Table.All() {
 			lines = append(lines, fmt.Sprintf("%+v owns %q", s, v.Tree.Ephemerals(s.ID, "")))
 		}

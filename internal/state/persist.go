@@ -21,12 +21,16 @@ var (
 	ErrDigest = errors.New("state: the snapshot's tree does not match its digest")
 )
 
-// extensionVersion is the version of zooraft's block in a snapshot.
-const extensionVersion = 2
-
-// extensionPlain is the version of a block without a change of the membership
-// under way, which earlier builds read as well.
-const extensionPlain = 1
+// Versions of zooraft's block in a snapshot. The lowest that can hold the state
+// is written, so that a build before the newest can still be put back.
+const (
+	extensionPlain    = 1 // zxid, last term, sessions
+	extensionReconfig = 2 // then the change of the membership under way
+	// extensionLevel is for a command level above 1, which stands before the
+	// rest: a build that does not support it can say so, whatever follows. The
+	// change of the membership follows a byte that tells whether there is one.
+	extensionLevel = 3
+)
 
 // Freeze returns the state as it is now: persist writes it, on any goroutine
 // and while later commands are applied; release must be called when it is no
@@ -36,13 +40,13 @@ func (m *Machine) Freeze() (persist func(w io.Writer) error, release func()) {
 	defer m.mu.Unlock()
 	view := m.tree.Freeze()
 	rows := m.table.Freeze()
-	zxid, lastTerm, digest, reconfig := m.zxid, m.lastTerm, m.tree.Digest(), m.reconfig
+	zxid, lastTerm, digest, reconfig, level := m.zxid, m.lastTerm, m.tree.Digest(), m.reconfig, m.CommandLevel()
 	return func(w io.Writer) error {
 		slices.SortFunc(rows, func(a, b *session.Session) int { return cmp.Compare(a.ID, b.ID) })
 		c := snapshot.Content{
 			Nodes: func(yield snapshot.NodeFunc) error { return view.Nodes(yield) },
 			Zxid:  zxid, Digest: digest,
-			Extension: extension(zxid, lastTerm, rows, reconfig),
+			Extension: extension(zxid, lastTerm, rows, reconfig, level),
 			Sessions:  make([]snapshot.Session, len(rows)),
 		}
 		for i := range rows {
@@ -53,19 +57,26 @@ func (m *Machine) Freeze() (persist func(w io.Writer) error, release func()) {
 }
 
 // extension encodes what Apache's format has no room for.
-func extension(zxid proto.Zxid, lastTerm uint64, rows []*session.Session, reconfig *Reconfig) []byte {
-	version := int32(extensionPlain)
-	if reconfig != nil {
-		version = extensionVersion
+func extension(zxid proto.Zxid, lastTerm uint64, rows []*session.Session, reconfig *Reconfig, level byte) []byte {
+	b := make([]byte, 0, 32+80*len(rows))
+	switch {
+	case level > firstLevel:
+		b = proto.AppendInt(proto.AppendInt(b, extensionLevel), int32(level))
+	case reconfig != nil:
+		b = proto.AppendInt(b, extensionReconfig)
+	default:
+		b = proto.AppendInt(b, extensionPlain)
 	}
-	b := proto.AppendInt(make([]byte, 0, 24+80*len(rows)), version)
 	b = proto.AppendLong(proto.AppendLong(b, int64(zxid)), int64(lastTerm))
 	b = proto.AppendInt(b, int32(len(rows)))
 	for i := range rows {
 		b = rows[i].Append(b)
 	}
+	if level > firstLevel {
+		b = proto.AppendBool(b, reconfig != nil)
+	}
 	if reconfig != nil {
-		b = reconfig.append(b)
+		b = reconfig.append(b, level)
 	}
 	return b
 }
@@ -74,6 +85,9 @@ func extension(zxid proto.Zxid, lastTerm uint64, rows []*session.Session, reconf
 type restored struct {
 	builder  *tree.Builder
 	table    *session.Table
+	zxid     proto.Zxid
+	lastTerm uint64
+	level    byte
 	reconfig *Reconfig
 }
 
@@ -83,6 +97,32 @@ func (r *restored) Session(snapshot.Session) error { return nil }
 // Node implements snapshot.Sink.
 func (r *restored) Node(path string, data []byte, acl []proto.ACL, st proto.StatPersisted) error {
 	return r.builder.Add(path, data, acl, st)
+}
+
+// extension reads zooraft's block, of a state whose level is at most newest.
+func (r *restored) extension(block []byte, newest byte) (err error) {
+	d := proto.NewDecoder(block)
+	version := d.Int()
+	r.level = firstLevel
+	switch version {
+	case extensionPlain, extensionReconfig:
+	case extensionLevel:
+		if r.level, err = checkLevel(d.Int(), newest); err != nil {
+			return err
+		}
+	default:
+		return fmt.Errorf("version %d is unknown, newest known is %d", version, extensionLevel)
+	}
+	r.zxid, r.lastTerm = proto.Zxid(d.Long()), uint64(d.Long())
+	for range d.Count(48) {
+		r.table.Restore(session.Decode(d))
+	}
+	if version == extensionReconfig || version == extensionLevel && d.Bool() {
+		if r.reconfig, err = decodeReconfig(d, newest); err != nil {
+			return err
+		}
+	}
+	return d.Err()
 }
 
 // Restore replaces the whole state by what Freeze's persist wrote. On an error
@@ -96,22 +136,8 @@ func (m *Machine) Restore(in io.Reader) error {
 	if trailer.Extension == nil {
 		return ErrNotOurs
 	}
-	d := proto.NewDecoder(trailer.Extension)
-	v := d.Int()
-	if v != extensionVersion && v != extensionPlain {
-		return fmt.Errorf("state: restore: block version %d is unknown, newest known is %d", v, extensionVersion)
-	}
-	zxid, lastTerm := proto.Zxid(d.Long()), uint64(d.Long())
-	for range d.Count(48) {
-		r.table.Restore(session.Decode(d))
-	}
-	if v == extensionVersion {
-		if r.reconfig, err = decodeReconfig(d); err != nil {
-			return fmt.Errorf("state: restore: zooraft's block: %w", err)
-		}
-	}
-	if d.Err() != nil {
-		return fmt.Errorf("state: restore: zooraft's block: %w", d.Err())
+	if err := r.extension(trailer.Extension, m.supports); err != nil {
+		return fmt.Errorf("state: restore: zooraft's block: %w", err)
 	}
 	t, err := r.builder.Tree()
 	if err != nil {
@@ -121,8 +147,9 @@ func (m *Machine) Restore(in io.Reader) error {
 		return fmt.Errorf("%w: it says %x, the nodes give %x", ErrDigest, trailer.Digest, t.Digest())
 	}
 	m.mu.Lock()
-	m.zxid, m.lastTerm, m.tree, m.table, m.digests = zxid, lastTerm, t, r.table, nil
+	m.zxid, m.lastTerm, m.tree, m.table, m.digests = r.zxid, r.lastTerm, t, r.table, nil
 	m.reconfig = r.reconfig
+	m.level.Store(uint32(r.level))
 	m.hook.Reset()
 	m.hook.MembershipChanged()
 	m.mu.Unlock()

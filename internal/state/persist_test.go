@@ -106,10 +106,10 @@ func TestASnapshotOfAnotherProgramIsRefused(t *testing.T) {
 		want      error
 	}{
 		{"no block of ours", nil, content.Digest, ErrNotOurs},
-		{"a block of a later version", proto.AppendInt(nil, extensionVersion+1), content.Digest, nil},
+		{"a block of a later version", proto.AppendInt(nil, extensionLevel+1), content.Digest, nil},
 		{"an empty block", []byte{}, content.Digest, nil},
-		{"a block that is cut short", extension(m.zxid, m.lastTerm, m.table.Freeze(), nil)[:40], content.Digest, nil},
-		{"another digest", extension(m.zxid, m.lastTerm, m.table.Freeze(), nil), content.Digest + 1, ErrDigest},
+		{"a block that is cut short", extension(m.zxid, m.lastTerm, m.table.Freeze(), nil, 1)[:40], content.Digest, nil},
+		{"another digest", extension(m.zxid, m.lastTerm, m.table.Freeze(), nil, 1), content.Digest + 1, ErrDigest},
 	} {
 		var b bytes.Buffer
 		content.Extension, content.Digest = c.extension, c.digest

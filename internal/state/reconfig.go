@@ -222,17 +222,17 @@ func contradicts(voters, observers int, standaloneEnabled bool) bool {
 	return voters == 0
 }
 
-// append encodes the change for a snapshot.
-func (r *Reconfig) append(dst []byte) []byte {
+// append encodes the change for a snapshot of a state with this command level.
+func (r *Reconfig) append(dst []byte, level byte) []byte {
 	dst = proto.AppendBool(proto.AppendLong(dst, int64(r.ID)), r.Accepted)
 	asker := proto.Txn{TxnHeader: r.asker, Body: []byte(r.Next.String())}
-	return proto.AppendBuffer(dst, asker.Append(nil))
+	return proto.AppendBuffer(dst, asker.Append(nil, level))
 }
 
-// decodeReconfig reads what append wrote.
-func decodeReconfig(d *proto.Decoder) (*Reconfig, error) {
+// decodeReconfig reads what append wrote at a level up to newest.
+func decodeReconfig(d *proto.Decoder, newest byte) (*Reconfig, error) {
 	r := &Reconfig{ID: uint64(d.Long()), Accepted: d.Bool()}
-	asker, err := proto.DecodeTxn(d.Buffer())
+	asker, err := proto.DecodeTxn(d.Buffer(), newest)
 	if err == nil {
 		err = d.Err()
 	}

@@ -135,7 +135,7 @@ func TestARefusedRenewalLeavesTheOwnerAlone(t *testing.T) {
 		{"there is no such session", func(*client) []byte { return newClient(99, 2).renew() }, "err -112"},
 		{"the body cannot be read", func(a *client) []byte {
 			t := proto.Txn{TxnHeader: proto.TxnHeader{Session: a.session, Type: proto.OpRenewSession, Origin: a.on(2).origin}, Body: []byte{0}}
-			return t.Append(nil)
+			return t.Append(nil, 1)
 		}, "err -112"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

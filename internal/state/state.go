@@ -9,6 +9,7 @@ package state
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"github.com/zooraft/zooraft/internal/proto"
 	"github.com/zooraft/zooraft/internal/session"
@@ -85,10 +86,11 @@ const (
 	digestsKept = 1024
 )
 
-// DigestAt is the tree digest after a zxid.
+// DigestAt is the tree digest after a zxid, and the command level then.
 type DigestAt struct {
 	Zxid   proto.Zxid
 	Digest uint64
+	Level  byte
 }
 
 // Machine is the state of one server.
@@ -96,6 +98,12 @@ type Machine struct {
 	hook    Hook
 	watches *watch.Manager
 	traffic Traffic // nil if nobody counts
+	// supports is the highest command level that this server can apply. It is
+	// not part of the state.
+	supports byte
+	// level is the command level in force; 1 ≤ level ≤ supports. It is written
+	// under mu and read by everybody.
+	level atomic.Uint32
 
 	mu       sync.RWMutex
 	zxid     proto.Zxid // last one taken, or (epoch, 0) after an epoch began
@@ -114,7 +122,9 @@ type Machine struct {
 
 // New returns the state of a server that has never run.
 func New(hook Hook, watches *watch.Manager) *Machine {
-	return &Machine{hook: hook, watches: watches, tree: tree.New(), table: session.NewTable()}
+	m := &Machine{hook: hook, watches: watches, tree: tree.New(), table: session.NewTable(), supports: proto.CommandVersion}
+	m.level.Store(uint32(firstLevel))
+	return m
 }
 
 // View is the state as a reader sees it while it holds the read lock.
