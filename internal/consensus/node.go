@@ -280,7 +280,11 @@ func (n *Node) watchLeadership() {
 		case <-look:
 			if n.disk.stalledFor(n.cfg.DiskStallLimit) != stalled {
 				stalled = !stalled
-				barrier, again = n.diskStalled(stalled)
+				if n.cfg.alone() {
+					n.saysStalled(stalled)
+				} else {
+					barrier, again = n.diskStalled(stalled)
+				}
 			}
 		case <-n.stop:
 			n.setLeading(false)

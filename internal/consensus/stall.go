@@ -23,33 +23,40 @@ back is common where disks are remote, and a server that has gone costs the
 ensemble its spare.
 */
 
-// stallTicks are the moments to look at the disk. A server alone has nobody to
-// give way to.
+// stallTicks are the moments to look at the disk.
 func (n *Node) stallTicks() <-chan time.Time {
-	if n.cfg.alone() {
-		return nil
-	}
 	return time.NewTicker(n.cfg.DiskStallLimit / 8).C // garbage once the node has closed
+}
+
+// saysStalled is diskStalled of a server that has nobody to give way to.
+func (n *Node) saysStalled(stalled bool) {
+	if stalled {
+		n.logger.Error("the disk of the log does not answer; what it was given waits", "after", n.cfg.DiskStallLimit)
+	} else {
+		n.logger.Warn("the disk of the log answers again")
+	}
 }
 
 // diskStalled is told when an append has exceeded the limit and when it has
 // returned. It returns what leads returns.
 func (n *Node) diskStalled(stalled bool) (barrier chan error, again <-chan time.Time) {
 	leader := n.raft.State() == raft.Leader
-	if !stalled {
-		if n.port.mute(false) {
-			n.logger.Warn("the disk of the log answers again; this server speaks to the others again")
-		}
-		if leader { // nobody else has been elected
-			return n.leads(true)
-		}
-		return nil, nil
-	}
-	if leader {
+	if stalled && leader {
 		n.logger.Error("the disk of the log does not answer; this leader gives way", "after", n.cfg.DiskStallLimit)
 		n.port.mute(true)
 		n.leads(false)
 		n.batcher.giveUp(ErrNotLeader, true)
+		return nil, nil
+	}
+	n.saysStalled(stalled)
+	if stalled {
+		return nil, nil
+	}
+	if n.port.mute(false) {
+		n.logger.Warn("this server speaks to the others again")
+	}
+	if leader { // nobody else has been elected
+		return n.leads(true)
 	}
 	return nil, nil
 }

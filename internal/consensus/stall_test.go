@@ -2,6 +2,7 @@ package consensus
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -49,6 +50,34 @@ func TestALeaderWhoseDiskHangsGivesWayAndComesBack(t *testing.T) {
 	leader.journal.await(t, len(want))
 	if got := leader.journal.list(); fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("the former leader has %q, the new one %q", got, want)
+	}
+}
+
+// Whoever looks for the reason of writes that wait finds it in the log.
+func TestAServerAloneWhoseDiskHangsSaysSo(t *testing.T) {
+	fs := &faultyFS{}
+	c := testConfig(t.TempDir())
+	c.FS, c.LogStore, c.DiskStallLimit = fs, LogStoreWAL, 50*time.Millisecond
+	logs := captureLogs(&c)
+	n := start(t, c)
+	n.write(t, numbered(1, 3)...)
+	hang := make(chan struct{})
+	fs.set(nil, nil, hang)
+	if err := n.Propose(1000, []byte("hangs")); err != nil {
+		t.Fatal(err)
+	}
+	eventuallyTrue(t, "the log says that the disk hangs", func() bool {
+		return strings.Contains(logs.String(), "the disk of the log does not answer")
+	})
+	fs.set(nil, nil, nil)
+	close(hang)
+	n.journal.await(t, 4)
+	eventuallyTrue(t, "the log says that it is over", func() bool {
+		return strings.Contains(logs.String(), "the disk of the log answers again")
+	})
+	n.write(t, "after")
+	if s := n.Status(); s.Role != "leader" || s.Term != 2 {
+		t.Errorf("status %+v", s)
 	}
 }
 
