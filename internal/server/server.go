@@ -35,7 +35,9 @@ var (
 // Options are what a Server needs beside the operator's configuration.
 type Options struct {
 	Config *config.Config
-	Build  admin.Build
+	// Build is what the words srvr, stat and envi say. Default: what the Go tool
+	// recorded in the program.
+	Build admin.Build
 	// Logger receives what the server has to say. Default: slog.Default().
 	Logger *slog.Logger
 	// Clock is the server's time. Default: the machine's.
@@ -201,6 +203,9 @@ func build(o Options) (*Server, error) {
 		o.Logger = slog.Default()
 	}
 	o.Clock = o.Clock.Filled()
+	if o.Build == (admin.Build{}) {
+		o.Build = admin.CurrentBuild("")
+	}
 	if o.OutboxMaxBytes == 0 {
 		o.OutboxMaxBytes = defaultOutboxMaxBytes
 	}
