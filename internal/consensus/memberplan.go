@@ -3,6 +3,8 @@ package consensus
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -107,6 +109,7 @@ func (n *Node) growSilent(p Peer, s raft.Server, there bool) plan {
 	case !ok:
 		return plan{waits: fmt.Sprintf("server %d to answer at %s", p.ID, p.Address), absent: true}
 	case w.Formed && w.ClusterID != n.stable.identity().ClusterID:
+		n.setForeign(otherEnsemble(w, n.stable.identity()))
 		return plan{waits: fmt.Sprintf("server %d: what answers at %s belongs to ensemble %s", p.ID, p.Address, w.ClusterID), absent: true}
 	case !there:
 		id, address := raft.ServerID(w.ID), raft.ServerAddress(p.Address)
@@ -193,6 +196,7 @@ func (n *Node) lookForOthers() {
 		n.asked = time.Time{}
 		if n.attached() != "" {
 			n.setRemoved(false)
+			n.setForeign("")
 		}
 		return
 	}
@@ -203,13 +207,48 @@ func (n *Node) lookForOthers() {
 		return
 	}
 	n.asked = time.Now()
-	for _, w := range n.probeAll(n.everybody(), probeTimeout) {
-		if w.Leader != "" && w.ClusterID == id.ClusterID && !w.Member {
+	n.judgeOthers(id, n.probeAll(n.everybody(), probeTimeout))
+}
+
+// judgeOthers says what the answers of the others mean for a server that has no
+// leader.
+func (n *Node) judgeOthers(id identity, answers map[int]welcome) {
+	foreign := ""
+	for _, number := range slices.Sorted(maps.Keys(answers)) {
+		w := answers[number]
+		switch {
+		case w.Formed && w.ClusterID != id.ClusterID:
+			foreign = cmp.Or(foreign, otherEnsemble(w, id))
+		case w.Leader == "":
+		case w.Member:
+			n.setForeign("")
+			n.askForTwin(w.Leader)
+			return
+		default:
+			n.setForeign("")
 			if n.setRemoved(true) {
 				n.logger.Warn("this server is no member of the ensemble any more", "told_by", w.ID)
 			}
 			return
 		}
+	}
+	n.setForeign(foreign)
+}
+
+// otherEnsemble says that who answers has data of another ensemble.
+func otherEnsemble(w welcome, id identity) string {
+	return fmt.Sprintf("server %s belongs to ensemble %s, this server's data to %s: one of the two has a wrong dataDir, or wrong server lines", w.ID, w.ClusterID, id.ClusterID)
+}
+
+// setForeign notes that those who answer have data of another ensemble, empty if
+// they do not.
+func (n *Node) setForeign(text string) {
+	n.mu.Lock()
+	changed := n.foreign != text
+	n.foreign = text
+	n.mu.Unlock()
+	if changed && text != "" {
+		n.logger.Error("the other servers are those of another ensemble", "reason", text)
 	}
 }
 

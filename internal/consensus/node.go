@@ -53,6 +53,7 @@ type Node struct {
 	wantedSet   atomic.Bool   // SetMembership has been called
 	wantedMoved chan struct{} // capacity 1: the wanted membership has changed
 	asked       time.Time     // when the others were asked for a leader; manageMembers' own
+	process     uint64        // drawn at Open; tells two processes with the same data apart
 	forming     sync.Mutex    // held while an empty server becomes a member; taken before all others
 
 	hurrying atomic.Bool // a goroutine shortens Raft's patience
@@ -69,6 +70,9 @@ type Node struct {
 	cluster     string            // guarded by mu; the ensemble that this server has become a member of since it was opened
 	ownLines    map[string]string // guarded by mu; where servers say that they listen, by Raft id
 	differences map[int]string    // guarded by mu; by the number of the other end of a stream
+	twin        string            // guarded by mu; why the leader refuses this process, empty if it does not
+	twinSince   time.Time         // guarded by mu; since when it does, without a break
+	foreign     string            // guarded by mu; how the others' data are those of another ensemble
 	removed     bool              // guarded by mu; the others say that this server is no member
 	// memberWait is what keeps a leader from the next change of the membership.
 	memberWait string      // guarded by mu
@@ -338,6 +342,9 @@ func (n *Node) startBarrier() (chan error, <-chan time.Time) {
 }
 
 func (n *Node) setLeading(leading bool) {
+	if leading {
+		n.noTwin()
+	}
 	if n.leading.Swap(leading) != leading {
 		n.events.Leading(leading)
 	}

@@ -73,9 +73,10 @@ func newNode(cfg Config, sm StateMachine, events Events) *Node {
 		cfg: cfg, events: events, logger: cfg.Logger.With("room", "consensus"),
 		opened: make(chan struct{}), raftSet: make(chan struct{}), notes: newCommitNotes(), leaderMoved: make(chan struct{}, 1),
 		probed: make(chan struct{}, 1), wantedMoved: make(chan struct{}, 1), wanted: newWanted(cfg.Peers),
-		stop:   make(chan struct{}),
-		failed: make(chan struct{}),
-		down:   make(chan struct{}),
+		process: newProcess(),
+		stop:    make(chan struct{}),
+		failed:  make(chan struct{}),
+		down:    make(chan struct{}),
 	}
 	n.disk = &disk{stop: n.stop, now: cfg.Now, changed: n.diskChanged, broken: n.fail}
 	n.batcher = newBatcher(cfg, n.stop)

@@ -26,6 +26,8 @@ type peerPort struct {
 	conns map[net.Conn]struct{} // guarded by mu; all open ones, in and out
 	shut  bool                  // guarded by mu
 	muted bool                  // guarded by mu; no connection is taken or made
+	// pending are connections whose hello has not come, the oldest first.
+	pending []net.Conn // guarded by mu; ≤ pendingHellos
 }
 
 func (n *Node) openPeerPort() (*peerPort, error) {
@@ -69,10 +71,19 @@ func (p *peerPort) accept() {
 
 // welcome reads the hello and hands the connection on.
 func (p *peerPort) welcome(conn net.Conn) {
-	var h hello
+	if !p.expect(conn) {
+		_ = conn.Close()
+		return
+	}
 	_ = conn.SetDeadline(time.Now().Add(helloTimeout))
-	if err := readMessage(conn, &h); err != nil {
-		p.node.refusals.warn(p.node.logger, conn.RemoteAddr().String(), "no hello of a server: "+err.Error())
+	first := &opening{Reader: conn}
+	h, err := first.hello()
+	if !p.heard(conn) {
+		_ = conn.Close()
+		return
+	}
+	if err != nil {
+		p.node.refusals.warn(p.node.logger, conn.RemoteAddr().String(), noHello(first.bytes, err))
 		_ = conn.Close()
 		return
 	}
@@ -166,9 +177,12 @@ func (p *peerPort) close() {
 		return
 	}
 	p.shut = true
-	open := p.conns
-	p.conns = map[net.Conn]struct{}{}
+	open, pending := p.conns, p.pending
+	p.conns, p.pending = map[net.Conn]struct{}{}, nil
 	p.mu.Unlock()
+	for _, c := range pending {
+		_ = c.Close()
+	}
 	close(p.closed)
 	_ = p.listener.Close()
 	for c := range open {

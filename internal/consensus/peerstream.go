@@ -43,6 +43,9 @@ const (
 	frameReady   = 'R' // index: the answer
 	frameCommit  = 'C' // index, term
 	framePing    = 'p' // keeps the deadline away
+	frameProcess = 'I' // the first one up: which process of that server this is
+	frameAsk     = 'W' // instead of it: would this process be taken? Then the stream is closed
+	frameTwin    = 'T' // text: another process runs with this server's data
 )
 
 // streamMaxBytes bounds one frame: the largest command and some.
@@ -178,9 +181,12 @@ func numbers(payload []byte, count int) ([]uint64, error) {
 // closes it: the other one has to look again.
 func (n *Node) serveStream(conn net.Conn, from string, lines []Peer) {
 	number, _ := splitRaftID(from)
-	n.compareLines(number, lines)
 	s := newStream(conn, number, n.cfg.StreamTimeout)
-	n.followers.add(from, s)
+	if err := n.takeStream(s, from); err != nil {
+		s.close()
+		return
+	}
+	n.compareLines(number, lines)
 	n.logger.Info("a server follows this one", "server", from)
 	defer func() {
 		n.followers.remove(from, s)
@@ -224,9 +230,21 @@ type followers struct {
 type follower struct {
 	stream  *stream
 	applied uint64
+	process uint64    // which process of that server has the stream
+	heard   time.Time // when it last said how far it has applied
 }
 
-func (f *followers) add(id string, s *stream) {
+// otherThan tells whether another process of that server has a stream and has
+// given a sign of life of late.
+func (f *followers) otherThan(id string, process uint64) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	old := f.open[id]
+	return old != nil && old.process != process && time.Since(old.heard) < twinPatience(old.stream.idle)
+}
+
+// add makes a stream the one of its server, and closes the one before.
+func (f *followers) add(id string, s *stream, process uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if old := f.open[id]; old != nil {
@@ -235,7 +253,7 @@ func (f *followers) add(id string, s *stream) {
 	if f.open == nil {
 		f.open = map[string]*follower{}
 	}
-	f.open[id] = &follower{stream: s}
+	f.open[id] = &follower{stream: s, process: process, heard: time.Now()}
 }
 
 func (f *followers) remove(id string, s *stream) {
@@ -250,7 +268,7 @@ func (f *followers) applied(id string, index uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if o := f.open[id]; o != nil {
-		o.applied = index
+		o.applied, o.heard = index, time.Now()
 	}
 }
 

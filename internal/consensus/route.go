@@ -139,6 +139,7 @@ func (n *Node) followOne(leader raft.Server) {
 	number, _ := splitRaftID(string(leader.ID))
 	s := newStream(tracked, number, n.cfg.StreamTimeout)
 	f := &following{node: n, leader: leader, stream: s, ended: make(chan struct{}), ready: make(chan uint64, 1)}
+	_ = s.send(frameProcess, u64(n.process))
 	go s.write()
 	go func() {
 		defer close(f.ended)
@@ -156,6 +157,9 @@ func (n *Node) followOne(leader raft.Server) {
 	if f.open {
 		n.events.Route(false)
 	}
+	if n.refusedAsTwin() {
+		n.disk.wait(twinPatience(n.cfg.StreamTimeout))
+	}
 }
 
 func (n *Node) fromLeader(leader raft.Server, ready chan uint64, kind byte, payload []byte) error {
@@ -166,11 +170,14 @@ func (n *Node) fromLeader(leader raft.Server, ready chan uint64, kind byte, payl
 			return err
 		}
 		n.notes.note(leader, v[0], v[1])
+	case frameTwin:
+		n.isTwin(string(payload))
 	case frameReady:
 		v, err := numbers(payload, 1)
 		if err != nil {
 			return err
 		}
+		n.noTwin()
 		select {
 		case ready <- v[0]:
 		default:

@@ -66,7 +66,7 @@ func (n *Node) Status() Status {
 	s.Queued = len(n.batcher.queue)
 	n.batcher.mu.Unlock()
 	n.mu.Lock()
-	reason, waiting, removed := n.reason, n.waiting, n.removed
+	reason, waiting, removed, twin, foreign := n.reason, n.waiting, n.removed, n.twin, n.foreign
 	s.FullSince = n.fullSince
 	if n.cluster != "" {
 		s.ClusterID = n.cluster
@@ -96,8 +96,12 @@ func (n *Node) Status() Status {
 		s.NotReady = "the disk of the log does not answer"
 	case waiting != "":
 		s.NotReady = "this server belongs to no ensemble yet and waits for " + waiting
+	case twin != "":
+		s.NotReady = twin
 	case removed:
 		s.NotReady = "this server is no member of the ensemble any more"
+	case s.LeaderID < 0 && foreign != "":
+		s.NotReady = foreign
 	case s.LeaderID < 0:
 		s.NotReady = "no leader is known"
 	case s.Role == "leader" && !s.Leading:

@@ -5,13 +5,10 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/zooraft/zooraft/internal/proto"
-	"github.com/zooraft/zooraft/test/peer"
 )
 
 // Servers are restarted one after the other while clients work; every promise
@@ -120,87 +117,6 @@ func TestServersKilledWhileTheyFormAnEnsembleFormOne(t *testing.T) {
 		for _, id := range e.ids {
 			e.kill(id)
 		}
-	}
-}
-
-// What is not a member of the ensemble is refused at the peer port, with one
-// line each, and harms nothing.
-func TestStrangersOnThePeerPortAreRefused(t *testing.T) {
-	t.Parallel()
-	e := start(t, options{})
-	w := newWorld(e, 1)
-	leader := e.leader(e.ids...)
-	term := e.srvr(leader)
-	conns := idle(w, e.ids, 3)
-	hello := func(version int, kind, cluster, from, to string) string {
-		return framed(fmt.Sprintf(`{"version":%d,"kind":%q,"cluster":%q,"from":%q,"to":%q}`, version, kind, cluster, from, to))
-	}
-	own, other := strconv.Itoa(leader), strconv.Itoa(e.others(leader)[0])+"-5"
-	for _, stranger := range []struct{ name, bytes, line string }{
-		{"a browser", "GET / HTTP/1.1\r\nHost: x\r\n\r\n", "no hello of a server"},
-		{"a Raft of another product", "\x00\x00\x00\x00\x00\x00\x00\x00", "no hello of a server"},
-		{"a hello that never ends", "\xff\xff\xff\xff", "no hello of a server"},
-		{"a member of another ensemble", hello(1, "raft", "0123", other, own+"-1"), "belongs to ensemble"},
-		{"a server that is meant for another", hello(1, "raft", "0123", other, "9-1"), "not server 9"},
-		{"a server with the same number", hello(1, "stream", "0123", own+"-77", own+"-1"), "calls itself"},
-		{"another version", hello(99, "raft", "0123", other, own+"-1"), "version 1 of the peer protocol, not 99"},
-	} {
-		c, err := net.Dial("tcp", e.net.targets[leader])
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := c.Write([]byte(stranger.bytes)); err != nil {
-			t.Fatal(err)
-		}
-		e.eventually(stranger.name+" is refused with a line", func() bool { return strings.Contains(e.servers[leader].Log(), stranger.line) })
-		_ = c.Close()
-	}
-	for _, c := range conns {
-		if _, err := c.Exists(context.Background(), "/", false); err != nil {
-			t.Errorf("a client was disturbed: %v", err)
-		}
-		c.Drop()
-	}
-	if now := e.leader(e.ids...); now != leader {
-		t.Errorf("server %d leads, server %d did before\n%s", now, leader, term)
-	}
-}
-
-func framed(text string) string {
-	n := len(text)
-	return string([]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)}) + text
-}
-
-// A second server with a number that is taken, and one with a number that is in
-// no configuration, say what is wrong and harm nothing.
-func TestServersWithAWrongNumberHarmNothing(t *testing.T) {
-	t.Parallel()
-	e := start(t, options{})
-	w := newWorld(e, 1)
-	lines := serverLines(t, e.servers[1].ConfigFile)
-	conns := idle(w, e.ids, 3)
-	for _, wrong := range []struct {
-		name, myid, line string
-	}{
-		{"a number that is taken", "2", "belongs to an ensemble already"},
-		{"a number that is in no server line", "9", "myid"},
-	} {
-		dir := t.TempDir()
-		if err := os.WriteFile(filepath.Join(dir, "myid"), []byte(wrong.myid), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		s := peer.StartZooraft(t, peer.Options{DataDir: dir, Lines: lines, NoWait: true, Args: []string{"--allow-unprotected"},
-			Config: map[string]string{"initLimit": "5", "syncLimit": "2",
-				"peerListenAddress": net.JoinHostPort("127.0.0.1", strconv.Itoa(peer.FreePort(t)))}})
-		e.eventually(wrong.name+" is named", func() bool { return strings.Contains(s.Log(), wrong.line) })
-		w.rest(4 * tick) // time to do harm
-		s.Kill(t)
-	}
-	for _, c := range conns {
-		if _, err := c.Create(context.Background(), fmt.Sprintf("/%v", c.Session()), nil, proto.CreatePersistent); err != nil {
-			t.Errorf("a client was disturbed: %v", err)
-		}
-		c.Drop()
 	}
 }
 
