@@ -18,11 +18,49 @@ type plan struct {
 	waits  string
 	// absent says that it waits for a server that is not there at all.
 	absent bool
+	// address is where the change puts server id, empty if it moves none.
+	id      raft.ServerID
+	address raft.ServerAddress
 }
 
 // doRaft makes a change of Raft's configuration.
 func doRaft(change string, apply func() raft.IndexFuture) plan {
 	return plan{change: change, apply: func() error { return apply().Error() }}
+}
+
+// put makes a server a voter, or an observer, at an address.
+func (n *Node) put(change string, id raft.ServerID, address raft.ServerAddress, voter bool) plan {
+	add := n.raft.AddNonvoter
+	if voter {
+		add = n.raft.AddVoter
+	}
+	p := doRaft(change, func() raft.IndexFuture { return add(id, address, 0, changeTimeout) })
+	p.id, p.address = id, address
+	return p
+}
+
+// makeRoom is what has to come before a change: Raft takes no address twice, so
+// a server that is still listed where another one is to be, as when two swap
+// their addresses, is first listed nowhere. Nobody dials by that: the lines come
+// first (addressOf), and what the server says of itself (ownLineOf).
+func (n *Node) makeRoom(servers []raft.Server, change plan) plan {
+	for _, s := range servers {
+		if s.Address != change.address || s.ID == change.id {
+			continue
+		}
+		number, _ := splitRaftID(string(s.ID))
+		if p, wanted := n.wanted.find(number); wanted && p.Address == string(s.Address) {
+			return plan{waits: fmt.Sprintf("another address of server %s: server %d is at %s already", change.id, number, s.Address)}
+		}
+		return n.put(fmt.Sprintf("server %s is no longer at %s", s.ID, s.Address), s.ID, nowhere(number), s.Suffrage == raft.Voter)
+	}
+	return change
+}
+
+// nowhere is an address of a server that no server can have, and that is refused
+// at once by the machine itself: a broadcast's.
+func nowhere(number int) raft.ServerAddress {
+	return raft.ServerAddress(fmt.Sprintf("255.255.255.255:%d", number+1))
 }
 
 // planMembers compares what is with what is wanted. judge says that this leader
@@ -41,6 +79,9 @@ func (n *Node) planMembers(judge bool) plan {
 	for _, p := range n.wanted.list() {
 		s, there := current[p.ID]
 		grow := n.growBy(p, s, there)
+		if grow.apply != nil && grow.address != "" {
+			grow = n.makeRoom(servers, grow)
+		}
 		if grow.apply != nil {
 			return grow
 		}
@@ -90,15 +131,13 @@ func (n *Node) growBy(p Peer, s raft.Server, there bool) plan {
 	}
 	switch {
 	case !voter && p.Voter && (own || applied+promoteLag >= n.raft.CommitIndex()):
-		return doRaft(fmt.Sprintf("make server %s a voter", s.ID), func() raft.IndexFuture { return n.raft.AddVoter(s.ID, address, 0, changeTimeout) })
+		return n.put(fmt.Sprintf("make server %s a voter", s.ID), s.ID, address, true)
 	case !voter && p.Voter:
 		return plan{waits: fmt.Sprintf("server %s to catch up", s.ID)}
 	case s.Address == address || own && isWildcard(p.Address) || !own && !streaming:
 		return plan{}
-	case voter:
-		return doRaft(fmt.Sprintf("server %s is at %s", s.ID, address), func() raft.IndexFuture { return n.raft.AddVoter(s.ID, address, 0, changeTimeout) })
 	}
-	return doRaft(fmt.Sprintf("server %s is at %s", s.ID, address), func() raft.IndexFuture { return n.raft.AddNonvoter(s.ID, address, 0, changeTimeout) })
+	return n.put(fmt.Sprintf("server %s is at %s", s.ID, address), s.ID, address, voter)
 }
 
 // growSilent is for a wanted server that is not heard from: it may be new, or
@@ -113,7 +152,7 @@ func (n *Node) growSilent(p Peer, s raft.Server, there bool) plan {
 		return plan{waits: fmt.Sprintf("server %d: what answers at %s belongs to ensemble %s", p.ID, p.Address, w.ClusterID), absent: true}
 	case !there:
 		id, address := raft.ServerID(w.ID), raft.ServerAddress(p.Address)
-		return doRaft(fmt.Sprintf("add server %s at %s", id, address), func() raft.IndexFuture { return n.raft.AddNonvoter(id, address, 0, changeTimeout) })
+		return n.put(fmt.Sprintf("add server %s at %s", id, address), id, address, false)
 	case w.ID != string(s.ID):
 		return doRaft(fmt.Sprintf("remove server %s, which is %s now", s.ID, w.ID), func() raft.IndexFuture { return n.raft.RemoveServer(s.ID, 0, changeTimeout) })
 	}
