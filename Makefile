@@ -45,9 +45,9 @@ fuzz:
 	done
 
 # Ours and the real ZooKeeper by turns; see docs/performance.md. BENCHFLAGS is
-# for the driver, for instance BENCHFLAGS="-alternations 7 -workloads read,write".
+# for the driver, for instance BENCHFLAGS="-turns 1 -rows read,write,memory".
 bench:
-	$(GO) test ./test/bench -run '^$$' -bench Apache -benchtime 1x -timeout 4h -args $(BENCHFLAGS)
+	$(GO) test ./test/bench -run '^$$' -bench Apache -benchtime 1x -timeout 6h -args $(BENCHFLAGS)
 
 # Ten kills of each leader, ours and the real ZooKeeper's by turns.
 failover:

@@ -21,7 +21,9 @@ func newBenchCommand() *cobra.Command {
 		Long: `Measure a ZooKeeper or zooraft server under load.
 
 Each connection keeps a fixed number of requests in work and sends the next one
-when an answer comes. Everything happens below --root, which is made before and
+when an answer comes; or, with --rate, requests are sent by the clock, and their
+latency counts from when they were due. Each result says how much of the machine
+this program used itself. Everything happens below --root, which is made before and
 deleted after. A server that limits the connections from one address
 (maxClientCnxns) must allow as many as are asked for.
 
@@ -35,6 +37,7 @@ Workloads, all of them unless some are named:
 				return usageError{err}
 			}
 			// An interrupt ends the load, and what was made is deleted all the same.
+			o.Progress = func(line string) { cmd.PrintErrln(line) }
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
 			results, err := bench.Run(ctx, o)
@@ -63,12 +66,17 @@ Workloads, all of them unless some are named:
 
 func benchFlags(cmd *cobra.Command, o *bench.Options) {
 	f := cmd.Flags()
-	f.StringVar(&o.Addr, "addr", o.Addr, "client address of the server, host:port")
+	f.StringVar(&o.Addr, "addr", o.Addr, "client addresses of the servers, host:port with commas between; connections are spread over them")
 	f.IntVar(&o.Connections, "connections", o.Connections, "connections, each with a session of its own")
 	f.IntVar(&o.Outstanding, "outstanding", o.Outstanding, "requests that each connection keeps in work")
-	f.IntVar(&o.Watchers, "watchers", o.Watchers, "connections that hold a watch in the workload watches")
+	f.Float64Var(&o.Rate, "rate", o.Rate, "requests in a second, sent by the clock (open loop); 0 for as many as --outstanding allows")
+	f.IntVar(&o.Watchers, "watchers", o.Watchers, "sessions of the workloads watches and sessions")
+	f.IntVar(&o.Rounds, "rounds", o.Rounds, "how often watches and ephemerals are measured, at least")
+	f.DurationVar(&o.Timeline, "timeline", o.Timeline, "length of the slices of time to give results by, too; 0 for none")
+	f.BoolVar(&o.Keep, "keep", o.Keep, "leave the nodes, of fill for instance")
+	f.BoolVar(&o.Flat, "flat", o.Flat, "have fill make all nodes children of one")
 	f.IntVar(&o.ValueSize, "value-size", o.ValueSize, "bytes of data in a node")
-	f.IntVar(&o.Nodes, "nodes", o.Nodes, "nodes that reads and writes choose from")
+	f.IntVar(&o.Nodes, "nodes", o.Nodes, "nodes that reads and writes choose from, that fill makes, that end with their session in ephemerals")
 	f.DurationVar(&o.WarmUp, "warm-up", o.WarmUp, "time before measuring")
 	f.DurationVar(&o.Duration, "duration", o.Duration, "time of measuring, for each workload")
 	f.Int64Var(&o.Requests, "requests", o.Requests, "stop a workload after that many answers; 0 for none")

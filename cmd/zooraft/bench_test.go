@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -55,27 +56,48 @@ func startServer(t *testing.T) (addr string) {
 // leaves nothing behind.
 func TestBenchRunsEveryWorkloadAgainstAServer(t *testing.T) {
 	addr := startServer(t)
-	stdout, stderr, code := execute(t, "bench", "--addr", addr, "--json", "--requests", "300", "--warm-up", "0s",
-		"--connections", "3", "--outstanding", "4", "--watchers", "5", "--nodes", "10", "--value-size", "10")
-	if code != 0 {
-		t.Fatalf("exit code %d: %s", code, stderr)
+	flags := []string{"bench", "--addr", addr, "--json", "--requests", "300", "--warm-up", "0s", "--duration", "1m",
+		"--connections", "3", "--outstanding", "4", "--watchers", "5", "--nodes", "10", "--rounds", "3", "--value-size", "10"}
+	want := map[string]int64{"watches": 5 * 300, "sessions": 5, "ephemerals": 3 * 10, "fill": 10}
+	for _, run := range [][]string{
+		slices.DeleteFunc(bench.Names(), func(name string) bool { return name == "sessions" }),
+		{"sessions", "--duration", "10ms"}, // they are held for that
+	} {
+		stdout, stderr, code := execute(t, append(flags[:len(flags):len(flags)], run...)...)
+		if code != 0 {
+			t.Fatalf("exit code %d: %s", code, stderr)
+		}
+		var results []bench.Result
+		if err := json.Unmarshal([]byte(stdout), &results); err != nil {
+			t.Fatal(err)
+		}
+		for i, r := range results {
+			operations, special := want[r.Workload]
+			if !special {
+				operations = 300
+			}
+			if r.Workload != run[i] || r.Operations != operations || len(r.Errors) > 0 || r.PerSecond <= 0 || r.Client.Seconds <= 0 ||
+				r.Workload != "fill" && (r.Latency.P50 <= 0 || r.Latency.P50 > r.Latency.P999 || r.Latency.P999 > r.Latency.Max) {
+				t.Errorf("result %+v", r)
+			}
+		}
+		if i := slices.Index(run, "--duration"); i < 0 && len(results) != len(run) {
+			t.Errorf("%d results of %d", len(results), len(run))
+		}
 	}
+	// By the clock: 100 requests of 200 in a second, with what came in each tenth.
+	stdout, stderr, code := execute(t, append(flags[:len(flags):len(flags)], "mixed-50", "--rate", "200", "--requests", "0", "--duration", "500ms",
+		"--timeline", "100ms")...)
 	var results []bench.Result
-	if err := json.Unmarshal([]byte(stdout), &results); err != nil {
-		t.Fatal(err)
+	if err := json.Unmarshal([]byte(stdout), &results); code != 0 || err != nil || len(results) != 1 {
+		t.Fatalf("exit code %d, %v: %s", code, err, stderr)
 	}
-	if len(results) != len(bench.Names()) {
-		t.Errorf("%d results", len(results))
+	sum := int64(0)
+	for _, slice := range results[0].Timeline {
+		sum += slice.Operations
 	}
-	for i, r := range results {
-		want := int64(300)
-		if r.Unit == "events" {
-			want *= 5 // a request brings each watcher one
-		}
-		if r.Workload != bench.Names()[i] || r.Operations != want || len(r.Errors) > 0 || r.PerSecond <= 0 ||
-			r.Latency.P50 <= 0 || r.Latency.P50 > r.Latency.P999 || r.Latency.P999 > r.Latency.Max {
-			t.Errorf("result %+v", r)
-		}
+	if r := results[0]; r.Operations < 97 || r.Operations > 103 || sum != r.Operations {
+		t.Errorf("%d requests, %d in the slices of %+v", r.Operations, sum, r)
 	}
 	c, err := client.Dial(t.Context(), addr, client.Options{})
 	if err != nil {

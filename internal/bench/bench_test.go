@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zooraft/zooraft/internal/client"
 	"github.com/zooraft/zooraft/internal/proto"
 )
 
@@ -72,6 +71,10 @@ func TestOptionsOutOfRangeAreRefused(t *testing.T) {
 		"no time":             func(o *Options) { o.Duration = 0 },
 		"the root of all":     func(o *Options) { o.Root = "/" },
 		"a slash at the end":  func(o *Options) { o.Root = "/a/" },
+		"no round":            func(o *Options) { o.Rounds = 0 },
+		"no address":          func(o *Options) { o.Addr = "localhost:2181,localhost" },
+		"a rate below 0":      func(o *Options) { o.Rate = -1 },
+		"too much on its way": func(o *Options) { o.ValueSize, o.Outstanding = 1<<18, 16 },
 		"no such workload":    func(o *Options) { o.Workloads = []string{"read", "sleep"} },
 	} {
 		o := DefaultOptions("localhost:2181")
@@ -82,20 +85,37 @@ func TestOptionsOutOfRangeAreRefused(t *testing.T) {
 	}
 }
 
+// request decodes the only request that a lane has gathered, and forgets it.
+func request(t *testing.T, l *lane) (op proto.OpCode, body *proto.Decoder) {
+	t.Helper()
+	d := proto.NewDecoder(l.out)
+	length := d.Int()
+	header := proto.RequestHeader{Xid: d.Int(), Type: proto.OpCode(d.Int())}
+	if int(length) != len(l.out)-4 || header.Xid != l.sent {
+		t.Fatalf("a frame of %d bytes says %d; xid %d, sent %d", len(l.out)-4, length, header.Xid, l.sent)
+	}
+	body = proto.NewDecoder(append([]byte{}, d.Rest()...))
+	l.out = l.out[:0]
+	return header.Type, body
+}
+
 func TestMixesHaveTheirShareOfReads(t *testing.T) {
 	o := DefaultOptions("localhost:2181")
 	for name, share := range map[string]int{"read": 100, "write": 0, "mixed-90": 90, "mixed-50": 50} {
 		i := slices.Index(Names(), name)
 		next := workloads()[i].generator(o, 0)
 		reads, paths := 0, map[string]bool{}
+		l := &lane{}
 		for range 10000 {
-			var call client.Call
-			next(0, &call)
-			paths[proto.NewDecoder(call.Body).String()] = true
-			if call.Op == proto.OpGetData {
+			next(0, l)
+			op, body := request(t, l)
+			if op == proto.OpGetData {
 				reads++
-			} else if request := proto.NewDecoder(call.Body).SetDataRequest(); len(request.Data) != o.ValueSize || request.Version != -1 {
-				t.Fatalf("%s: request %+v", name, request)
+				paths[body.String()] = true
+			} else if set := body.SetDataRequest(); len(set.Data) != o.ValueSize || set.Version != -1 {
+				t.Fatalf("%s: request %+v", name, set)
+			} else {
+				paths[set.Path] = true
 			}
 		}
 		if reads < share*100-300 || reads > share*100+300 {
@@ -107,22 +127,79 @@ func TestMixesHaveTheirShareOfReads(t *testing.T) {
 	}
 }
 
+// The client must not be what is measured: it makes no garbage for a request.
+func TestARequestAllocatesNothing(t *testing.T) {
+	o := DefaultOptions("localhost:2181")
+	for _, name := range []string{"read", "write", "mixed-50", "create-delete"} {
+		next := workloads()[slices.Index(Names(), name)].generator(o, 0)
+		l := &lane{out: make([]byte, 0, 4096)}
+		if n := testing.AllocsPerRun(1000, func() { next(0, l); l.out = l.out[:0] }); n != 0 {
+			t.Errorf("%s: %v allocations for a request", name, n)
+		}
+	}
+}
+
 func TestCreateAndDeleteTakeTurnsInEachSlot(t *testing.T) {
 	o := DefaultOptions("localhost:2181")
 	next := createDelete(o, 3)
-	var want proto.OpCode
+	l := &lane{}
 	for turn := range 4 {
 		for slot := range 2 {
-			var call client.Call
-			next(slot, &call)
-			if want = proto.OpCreate; turn%2 == 1 {
+			next(slot, l)
+			want := proto.OpCreate
+			if turn%2 == 1 {
 				want = proto.OpDelete
 			}
-			path := proto.NewDecoder(call.Body).String()
-			if call.Op != want || !strings.HasPrefix(path, o.Root+"/c0003-000") || path[len(path)-1] != byte('0'+slot) {
-				t.Errorf("turn %d of slot %d: %v %s", turn, slot, call.Op, path)
+			op, body := request(t, l)
+			path := body.String()
+			if op != want || !strings.HasPrefix(path, o.Root+"/c0003-000") || path[len(path)-1] != byte('0'+slot) {
+				t.Errorf("turn %d of slot %d: %v %s", turn, slot, op, path)
 			}
 		}
+	}
+}
+
+func TestAPlanSaysWhenEachRequestIsDue(t *testing.T) {
+	first := time.Unix(100, 0)
+	p := plan{first: first, interval: 10 * time.Millisecond, end: first.Add(time.Second)}
+	if p.requests() != 101 || !p.due(1).Equal(first) || !p.due(101).Equal(p.end) {
+		t.Errorf("%d requests, the first due %v, the last %v", p.requests(), p.due(1), p.due(101))
+	}
+}
+
+func TestATimelineFindsTheGapBetweenAnswersOfAllConnections(t *testing.T) {
+	o := DefaultOptions("localhost:2181")
+	o.Timeline, o.Duration = 100*time.Millisecond, time.Second
+	begin := time.Unix(100, 0)
+	line := newTimeline(o, window{start: begin})
+	for _, at := range []time.Duration{-5, 10, 50, 130, 135, 450} {
+		line.add(begin.Add(at*time.Millisecond), 2)
+	}
+	var got [][2]int64
+	for _, s := range line.report() {
+		got = append(got, [2]int64{s.Operations, s.GapMicros})
+	}
+	if want := [][2]int64{{4, 40000}, {4, 80000}, {0, 0}, {0, 0}, {2, 315000}}; !slices.Equal(got, want) {
+		t.Errorf("operations and gaps %v, not %v", got, want)
+	}
+}
+
+func TestAnAnswerOutOfOrderIsAnError(t *testing.T) {
+	l := &lane{sent: 2}
+	answer := func(xid int32) []byte {
+		return proto.AppendInt(proto.AppendLong(proto.AppendInt(nil, xid), 7), int32(proto.ErrNoNode))
+	}
+	if xid, code, err := l.answer(answer(1)); xid != 1 || code != proto.ErrNoNode || err != nil {
+		t.Errorf("xid %d, code %v, error %v", xid, code, err)
+	}
+	if xid, _, err := l.answer(answer(proto.XidNotification)); xid != proto.XidNotification || err != nil {
+		t.Errorf("an event: xid %d, error %v", xid, err)
+	}
+	if _, _, err := l.answer(answer(1)); !errors.Is(err, errAnswer) {
+		t.Errorf("the same again: error %v", err)
+	}
+	if _, _, err := l.answer([]byte{1}); !errors.Is(err, errAnswer) {
+		t.Errorf("a short one: error %v", err)
 	}
 }
 

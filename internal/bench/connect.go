@@ -14,6 +14,7 @@ func runConnect(ctx context.Context, w workload, o Options) (Result, error) {
 		tallies = make([]tally, o.Connections)
 		lasts   = make([]time.Time, o.Connections)
 		errs    = make([]error, o.Connections)
+		meter   = newMeter()
 		win     = o.window(time.Now())
 	)
 	for i := range o.Connections {
@@ -32,7 +33,9 @@ func runConnect(ctx context.Context, w workload, o Options) (Result, error) {
 		}
 	}
 	o.Outstanding = 1
-	return total.result(w, o, win.elapsed(last)), nil
+	r := total.result(w, o, win.elapsed(last))
+	r.Client = meter.read()
+	return r, nil
 }
 
 func connect(ctx context.Context, o Options, win window, t *tally) (last time.Time, err error) {

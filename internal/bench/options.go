@@ -3,6 +3,7 @@ package bench
 import (
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"time"
@@ -13,7 +14,8 @@ var ErrOptions = errors.New("bench: bad option")
 
 // Options says what load to put where.
 type Options struct {
-	// Addr is the server's client address, host:port.
+	// Addr has the servers' client addresses, host:port, with commas between
+	// them; connections are spread over them in turn.
 	Addr string
 	// Workloads are names of Workloads, run in this order.
 	Workloads []string
@@ -24,13 +26,30 @@ type Options struct {
 	// Outstanding is the number of requests that each connection keeps in work.
 	// 1 or more. Default 16.
 	Outstanding int
-	// Watchers is the number of connections that hold a watch in the watches
-	// workload. 1 or more. Default 50.
+	// Rate, when above 0, is the number of requests sent in a second over all
+	// connections, by the clock and whatever the answers do (open loop);
+	// Outstanding is not used then. Default 0.
+	Rate float64
+	// Timeline is the length of the slices of time that results are given by,
+	// too; 0 for none.
+	Timeline time.Duration
+	// Watchers is the number of sessions that hold a watch in the workload
+	// watches, and of sessions in the workload sessions. 1 or more. Default 50.
 	Watchers int
+	// Rounds is how often watches and ephemerals are measured, at least.
+	// 1 or more. Default 5.
+	Rounds int
+	// Keep leaves what fill has made.
+	Keep bool
+	// Flat has fill make all nodes children of one node, instead of a thousand.
+	Flat bool
+	// Progress, when set, is told when all sessions are open, for instance.
+	Progress func(line string)
 	// ValueSize is the size of a node's data in bytes, 0 to 1000000. Default 100.
 	ValueSize int
-	// Nodes is the number of nodes that reads and writes choose from, evenly.
-	// 1 or more. Default 1000.
+	// Nodes is the number of nodes that reads and writes choose from, evenly;
+	// that fill makes; and that end with their session in the workload
+	// ephemerals. 1 or more. Default 1000.
 	Nodes int
 	// WarmUp is the time before measuring. Default 2 s.
 	WarmUp time.Duration
@@ -51,10 +70,11 @@ type Options struct {
 func DefaultOptions(addr string) Options {
 	return Options{
 		Addr:           addr,
-		Workloads:      Names(),
+		Workloads:      usual(),
 		Connections:    8,
 		Outstanding:    16,
 		Watchers:       50,
+		Rounds:         5,
 		ValueSize:      100,
 		Nodes:          1000,
 		WarmUp:         2 * time.Second,
@@ -68,10 +88,17 @@ func DefaultOptions(addr string) Options {
 // maxValueSize keeps a whole request below ZooKeeper's default frame limit.
 const maxValueSize = 1_000_000
 
+// maxOutstandingBytes keeps what one connection has on its way within what the
+// kernel takes without waiting: its one goroutine does not read while it writes.
+const maxOutstandingBytes = 2 << 20
+
+// addresses are the servers, in order.
+func (o Options) addresses() []string { return strings.Split(o.Addr, ",") }
+
 // Validate checks ranges and names.
 func (o Options) Validate() error {
 	for name, n := range map[string]int{
-		"connections": o.Connections, "outstanding": o.Outstanding, "watchers": o.Watchers, "nodes": o.Nodes,
+		"connections": o.Connections, "outstanding": o.Outstanding, "watchers": o.Watchers, "nodes": o.Nodes, "rounds": o.Rounds,
 	} {
 		if n < 1 {
 			return fmt.Errorf("%w: %s must be 1 or more", ErrOptions, name)
@@ -80,10 +107,19 @@ func (o Options) Validate() error {
 	switch {
 	case o.ValueSize < 0 || o.ValueSize > maxValueSize:
 		return fmt.Errorf("%w: the value size must be 0 to %d bytes", ErrOptions, maxValueSize)
+	case o.Outstanding*o.ValueSize > maxOutstandingBytes:
+		return fmt.Errorf("%w: outstanding × value size must be %d bytes or less", ErrOptions, maxOutstandingBytes)
+	case o.Rate < 0 || o.Timeline < 0:
+		return fmt.Errorf("%w: rate and timeline must not be below 0", ErrOptions)
 	case o.Duration <= 0 || o.WarmUp < 0 || o.Requests < 0:
 		return fmt.Errorf("%w: the duration must be above 0, warm-up and requests not below", ErrOptions)
 	case !strings.HasPrefix(o.Root, "/") || o.Root == "/" || strings.HasSuffix(o.Root, "/"):
 		return fmt.Errorf("%w: the root must be a path below /", ErrOptions)
+	}
+	for _, addr := range o.addresses() {
+		if _, _, err := net.SplitHostPort(addr); err != nil {
+			return fmt.Errorf("%w: address %q: %v", ErrOptions, addr, err)
+		}
 	}
 	for _, name := range o.Workloads {
 		if !slices.Contains(Names(), name) {

@@ -25,6 +25,13 @@ type Result struct {
 	// Errors counts answers with an error code, by its name. They are not in
 	// Operations.
 	Errors map[string]int64 `json:"errors,omitempty"`
+	// Rate is what was asked for in an open loop, in requests per second. Then a
+	// latency counts from when a request was due.
+	Rate float64 `json:"rate,omitempty"`
+	// RoundMillis has the time of each round, of workloads that have rounds.
+	RoundMillis []float64 `json:"round_ms,omitempty"`
+	Client      Client    `json:"client"`
+	Timeline    []Slice   `json:"timeline,omitempty"`
 }
 
 // Latency holds times in microseconds.
@@ -42,6 +49,8 @@ type tally struct {
 	operations int64
 	latency    histogram
 	errors     map[proto.ErrCode]int64
+	last       time.Time // when the last answer that counted came
+	timeline   *timeline // shared with all others of a run; nil for none
 }
 
 func (t *tally) fail(code proto.ErrCode) {
@@ -54,6 +63,9 @@ func (t *tally) fail(code proto.ErrCode) {
 func (t *tally) merge(other *tally) {
 	t.operations += other.operations
 	t.latency.merge(&other.latency)
+	if other.last.After(t.last) {
+		t.last = other.last
+	}
 	for code, n := range other.errors {
 		if t.errors == nil {
 			t.errors = map[proto.ErrCode]int64{}
@@ -66,7 +78,7 @@ func (t *tally) result(w workload, o Options, elapsed time.Duration) Result {
 	micros := func(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
 	r := Result{
 		Workload: w.name, Unit: w.unit, Connections: o.Connections, Outstanding: o.Outstanding, ValueBytes: o.ValueSize,
-		Seconds: elapsed.Seconds(), Operations: t.operations, PerSecond: float64(t.operations) / elapsed.Seconds(),
+		Rate: o.Rate, Seconds: elapsed.Seconds(), Operations: t.operations, PerSecond: float64(t.operations) / elapsed.Seconds(),
 		Latency: Latency{
 			Mean: micros(t.latency.mean()), P50: micros(t.latency.quantile(0.5)), P90: micros(t.latency.quantile(0.9)),
 			P99: micros(t.latency.quantile(0.99)), P999: micros(t.latency.quantile(0.999)), Max: micros(t.latency.max),
@@ -90,6 +102,8 @@ func WriteTable(w io.Writer, results []Result) error {
 		l := r.Latency
 		fmt.Fprintf(&b, "%-14s %12.0f %-9s %9.3f %9.3f %9.3f %9.3f %9.3f %9.3f\n", r.Workload, r.PerSecond, r.Unit,
 			l.Mean/1000, l.P50/1000, l.P90/1000, l.P99/1000, l.P999/1000, l.Max/1000)
+		fmt.Fprintf(&b, "%-14s the client used %.0f%% of the machine's processors, all together %.0f%%; load average %s to %s\n",
+			"", 100*r.Client.Share, 100*r.Client.Busy, r.Client.LoadBefore, r.Client.LoadAfter)
 		for name, n := range r.Errors {
 			fmt.Fprintf(&b, "%-14s %12d answers with error %s\n", "", n, name)
 		}

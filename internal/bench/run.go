@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/zooraft/zooraft/internal/client"
-	"github.com/zooraft/zooraft/internal/proto"
 )
 
 // Run prepares the nodes, runs the workloads one after the other, and deletes
@@ -18,12 +17,13 @@ func Run(ctx context.Context, o Options) (results []Result, err error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	if err := prepare(ctx, o); err != nil {
-		return nil, fmt.Errorf("prepare: %w", err)
-	}
+	prepared := false
 	defer func() {
+		if o.Keep {
+			return
+		}
 		// Also after an interrupt: the nodes must not stay.
-		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanPatience)
 		defer cancel()
 		if cleanErr := cleanUp(clean, o); cleanErr != nil {
 			err = errors.Join(err, fmt.Errorf("clean up: %w", cleanErr))
@@ -33,6 +33,12 @@ func Run(ctx context.Context, o Options) (results []Result, err error) {
 		for _, w := range workloads() {
 			if w.name != name {
 				continue
+			}
+			if !w.own && !prepared {
+				if err := prepare(ctx, o); err != nil {
+					return results, fmt.Errorf("prepare: %w", err)
+				}
+				prepared = true
 			}
 			result, err := w.run(ctx, w, o)
 			if err != nil {
@@ -44,87 +50,74 @@ func Run(ctx context.Context, o Options) (results []Result, err error) {
 	return results, nil
 }
 
+// cleanPatience is how long the nodes may take to be deleted: 10 min, for
+// millions of them.
+const cleanPatience = 10 * time.Minute
+
 func (o Options) dial(ctx context.Context) (*client.Conn, error) {
-	return client.Dial(ctx, o.Addr, client.Options{Timeout: o.SessionTimeout})
+	return client.Dial(ctx, o.addresses()[0], client.Options{Timeout: o.SessionTimeout})
 }
 
-// dialAll opens connections; close ends their sessions.
-func (o Options) dialAll(ctx context.Context, n int) (conns []*client.Conn, closeAll func(), err error) {
+// dialLanes opens connections; close ends their sessions.
+func (o Options) dialLanes(ctx context.Context, n, bufferBytes int) (lanes []*lane, closeAll func(), err error) {
+	lanes = make([]*lane, n)
 	closeAll = func() {
-		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
-		defer cancel()
-		for _, c := range conns {
-			c.Close(clean) // a session that does not close expires
-		}
+		_ = inParallel(n, func(i int) error { // closing has no errors
+			if lanes[i] != nil {
+				lanes[i].closeSession()
+			}
+			return nil
+		})
 	}
-	for range n {
-		c, err := o.dial(ctx)
-		if err != nil {
-			closeAll()
-			return nil, nil, fmt.Errorf("connection %d of %d: %w", len(conns)+1, n, err)
-		}
-		conns = append(conns, c)
+	err = inParallel(n, func(i int) (err error) {
+		lanes[i], err = dialLane(ctx, o, i, bufferBytes)
+		return err
+	})
+	if err != nil {
+		closeAll()
+		return nil, nil, err
 	}
-	return conns, closeAll, nil
+	return lanes, closeAll, nil
 }
 
-// prepare makes the root and its nodes; those that are left from a run that was
-// killed are used again.
-func prepare(ctx context.Context, o Options) error {
-	c, err := o.dial(ctx)
-	if err != nil {
-		return err
-	}
-	defer c.Drop()
-	data := value(o)
-	calls := []*client.Call{c.Do(proto.OpCreate, createBody(o.Root, nil))}
-	for i := range o.Nodes {
-		calls = append(calls, c.Do(proto.OpCreate, createBody(nodePath(o, i), data)))
-	}
-	for _, call := range calls {
-		if _, err := call.Wait(ctx); err != nil && client.Code(err) != proto.ErrNodeExists {
-			return err
-		}
-	}
-	return c.Close(ctx)
-}
+// dialers is how many connections are opened, or closed, at the same time.
+const dialers = 32
 
-func createBody(path string, data []byte) []byte {
-	request := proto.CreateRequest{Path: path, Data: data, ACL: proto.OpenACL, TTL: -1}
-	return request.Append(nil, proto.OpCreate)
-}
-
-func cleanUp(ctx context.Context, o Options) error {
-	c, err := o.dial(ctx)
-	if err != nil {
+// inParallel calls f for 0 to n-1, several at a time, until one fails, and
+// returns the first error.
+func inParallel(n int, f func(i int) error) error {
+	var (
+		group sync.WaitGroup
+		next  atomic.Int64
+		first = make(chan error, 1)
+	)
+	for range min(n, dialers) {
+		group.Go(func() {
+			for i := next.Add(1) - 1; int(i) < n && len(first) == 0; i = next.Add(1) - 1 {
+				if err := f(int(i)); err != nil {
+					select {
+					case first <- err:
+					default:
+					}
+				}
+			}
+		})
+	}
+	group.Wait()
+	select {
+	case err := <-first:
 		return err
+	default:
+		return nil
 	}
-	defer c.Drop()
-	names, _, err := c.Children(ctx, o.Root, false)
-	if err != nil {
-		return err
-	}
-	var calls []*client.Call
-	for _, name := range names {
-		remove := proto.PathVersion{Path: o.Root + "/" + name, Version: -1}
-		calls = append(calls, c.Do(proto.OpDelete, remove.Append(nil)))
-	}
-	for _, call := range calls {
-		if _, err := call.Wait(ctx); err != nil && client.Code(err) != proto.ErrNoNode {
-			return err
-		}
-	}
-	if err := c.Delete(ctx, o.Root, -1); err != nil {
-		return err
-	}
-	return c.Close(ctx)
 }
 
 // window is the time in which answers count.
 type window struct {
 	start, end time.Time
 	// left counts down the answers that are still wanted; nil without a limit.
-	left *atomic.Int64
+	left     *atomic.Int64
+	timeline *timeline // nil for none
 }
 
 func (o Options) window(now time.Time) window {
@@ -133,6 +126,7 @@ func (o Options) window(now time.Time) window {
 		w.left = new(atomic.Int64)
 		w.left.Store(o.Requests)
 	}
+	w.timeline = newTimeline(o, w)
 	return w
 }
 
@@ -151,80 +145,17 @@ func (w *window) count(now time.Time) (counts, more bool) {
 	return left >= 0, left > 0
 }
 
+// countMore is count for a connection that no more requests are wanted of once
+// more has been false.
+func (w *window) countMore(now time.Time, more bool) (counts, stillMore bool) {
+	counts, still := w.count(now)
+	return counts, more && still
+}
+
 // elapsed is the time measured, given when the last answer counted.
 func (w *window) elapsed(last time.Time) time.Duration {
 	if w.left == nil {
 		return w.end.Sub(w.start)
 	}
 	return max(last.Sub(w.start), time.Nanosecond)
-}
-
-// runStream keeps requests in work on every connection until the window ends.
-func runStream(ctx context.Context, w workload, o Options) (Result, error) {
-	conns, closeAll, err := o.dialAll(ctx, o.Connections)
-	if err != nil {
-		return Result{}, err
-	}
-	defer closeAll()
-	var (
-		group   sync.WaitGroup
-		tallies = make([]tally, len(conns))
-		lasts   = make([]time.Time, len(conns))
-		errs    = make([]error, len(conns))
-		win     = o.window(time.Now())
-	)
-	for i, c := range conns {
-		next := w.generator(o, i)
-		group.Go(func() { lasts[i], errs[i] = stream(ctx, c, o.Outstanding, next, win, &tallies[i]) })
-	}
-	group.Wait()
-	if err := errors.Join(errs...); err != nil {
-		return Result{}, err
-	}
-	var total tally
-	var last time.Time
-	for i := range tallies {
-		total.merge(&tallies[i])
-		if lasts[i].After(last) {
-			last = lasts[i]
-		}
-	}
-	return total.result(w, o, win.elapsed(last)), nil
-}
-
-// stream drives one connection, and returns when its last answer that counted
-// came.
-func stream(ctx context.Context, c *client.Conn, outstanding int, next generator, win window, t *tally) (last time.Time, err error) {
-	done := make(chan *client.Call, outstanding)
-	sent := make([]time.Time, outstanding)
-	for i := range outstanding {
-		call := &client.Call{Tag: i, Done: done}
-		next(i, call)
-		sent[i] = time.Now()
-		c.Go(call)
-	}
-	for running := outstanding; running > 0; {
-		call := <-done
-		now := time.Now()
-		if call.Err != nil {
-			return last, call.Err
-		}
-		counts, more := win.count(now)
-		switch {
-		case counts && call.Header.Err != proto.ErrOK:
-			t.fail(call.Header.Err)
-		case counts:
-			t.operations++
-			t.latency.add(now.Sub(sent[call.Tag]))
-			last = now
-		}
-		if !more || ctx.Err() != nil {
-			running--
-			continue
-		}
-		next(call.Tag, call)
-		sent[call.Tag] = now
-		c.Go(call)
-	}
-	return last, ctx.Err()
 }

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"sync"
 
-	"github.com/zooraft/zooraft/internal/client"
 	"github.com/zooraft/zooraft/internal/proto"
 )
 
@@ -16,22 +16,35 @@ type workload struct {
 	// generator makes the requests of one connection, for workloads that are
 	// streams of requests.
 	generator func(o Options, connection int) generator
+	// own means that it makes the nodes that it needs by itself.
+	own bool
+	// named means that it runs only when it is asked for: it takes long or much.
+	named bool
 }
 
-// generator fills in the next request of a slot: one of the requests that a
-// connection keeps in work. Requests of one slot follow each other's answers.
-type generator func(slot int, call *client.Call)
+// generator appends the next request of a slot to a lane: one of the requests
+// that a connection keeps in work. Requests of one slot follow each other's
+// answers, if the load is no open loop.
+type generator func(slot int, l *lane)
 
 // workloads in the order of their documentation.
 func workloads() []workload {
 	return []workload{
-		{"read", "requests", "getData of a random node", runStream, mixed(100)},
-		{"write", "requests", "setData of a random node", runStream, mixed(0)},
-		{"mixed-90", "requests", "90 of 100 getData, the rest setData", runStream, mixed(90)},
-		{"mixed-50", "requests", "half getData, half setData", runStream, mixed(50)},
-		{"create-delete", "requests", "create a node, then delete it", runStream, createDelete},
-		{"watches", "events", "setData of one node that many connections watch; a latency is from the request to the last event", runFanOut, nil},
-		{"connect", "sessions", "open a session and close it; a latency is the handshake's", runConnect, nil},
+		{name: "read", unit: "requests", about: "getData of a random node", run: runStream, generator: mixed(100)},
+		{name: "write", unit: "requests", about: "setData of a random node", run: runStream, generator: mixed(0)},
+		{name: "mixed-90", unit: "requests", about: "90 of 100 getData, the rest setData", run: runStream, generator: mixed(90)},
+		{name: "mixed-50", unit: "requests", about: "half getData, half setData", run: runStream, generator: mixed(50)},
+		{name: "create-delete", unit: "requests", about: "create a node, then delete it", run: runStream, generator: createDelete},
+		{name: "read-latency", unit: "requests", about: "read with one connection and one request in work", run: runSingle, generator: mixed(100)},
+		{name: "write-latency", unit: "requests", about: "write likewise", run: runSingle, generator: mixed(0)},
+		{name: "watches", unit: "events", about: "setData of one node that --watchers sessions watch; a latency is from the request to the last event", run: runFanOut},
+		{name: "connect", unit: "sessions", about: "open a session and close it; a latency is the handshake's", run: runConnect},
+		{name: "sessions", unit: "sessions", about: "open --watchers sessions and hold them for --duration; a latency is the handshake's",
+			run: runSessions, own: true, named: true},
+		{name: "ephemerals", unit: "nodes", about: "end a session with --nodes ephemeral nodes; a latency is until somebody else has seen the last one go",
+			run: runEphemerals, own: true, named: true},
+		{name: "fill", unit: "nodes", about: "create --nodes nodes below a thousand others; --keep leaves them",
+			run: runFill, own: true, named: true},
 	}
 }
 
@@ -44,10 +57,24 @@ func Names() []string {
 	return names
 }
 
+// usual are those that run when none is named.
+func usual() (names []string) {
+	for _, w := range workloads() {
+		if !w.named {
+			names = append(names, w.name)
+		}
+	}
+	return names
+}
+
 // About returns a line of text for each workload.
 func About() (lines []string) {
 	for _, w := range workloads() {
-		lines = append(lines, fmt.Sprintf("%-14s %s", w.name, w.about))
+		about := w.about
+		if w.named {
+			about += "; only when it is named"
+		}
+		lines = append(lines, fmt.Sprintf("%-14s %s", w.name, about))
 	}
 	return lines
 }
@@ -62,27 +89,33 @@ func value(o Options) []byte {
 	return data
 }
 
-// mixed reads that many of a hundred times and writes the rest. The bodies are
+// mixed reads that many of a hundred times and writes the rest. The paths are
 // made once, so that the load costs the client little.
 func mixed(reads int) func(Options, int) generator {
+	var once sync.Once
+	var paths []string
 	return func(o Options, connection int) generator {
-		random := rand.New(rand.NewPCG(o.Seed, uint64(connection)))
-		data := value(o)
-		get, set := make([][]byte, o.Nodes), make([][]byte, o.Nodes)
-		for i := range o.Nodes {
-			read := proto.PathWatch{Path: nodePath(o, i)}
-			get[i] = read.Append(nil)
-			if reads < 100 {
-				write := proto.SetDataRequest{Path: read.Path, Data: data, Version: -1}
-				set[i] = write.Append(nil)
+		once.Do(func() {
+			paths = make([]string, o.Nodes)
+			for i := range paths {
+				paths[i] = nodePath(o, i)
 			}
-		}
-		return func(_ int, call *client.Call) {
-			node := random.IntN(o.Nodes)
-			if random.IntN(100) < reads {
-				call.Op, call.Body = proto.OpGetData, get[node]
+		})
+		random := rand.New(rand.NewPCG(o.Seed, uint64(connection)))
+		get := proto.PathWatch{}
+		set := proto.SetDataRequest{Data: value(o), Version: -1}
+		return func(_ int, l *lane) {
+			path := paths[random.IntN(len(paths))]
+			if reads == 100 || random.IntN(100) < reads {
+				get.Path = path
+				start := l.begin(proto.OpGetData)
+				l.out = get.Append(l.out)
+				l.end(start)
 			} else {
-				call.Op, call.Body = proto.OpSetData, set[node]
+				set.Path = path
+				start := l.begin(proto.OpSetData)
+				l.out = set.Append(l.out)
+				l.end(start)
 			}
 		}
 	}
@@ -91,24 +124,33 @@ func mixed(reads int) func(Options, int) generator {
 // createDelete has each slot create and delete a node of its own by turns.
 func createDelete(o Options, connection int) generator {
 	type slot struct {
-		create, remove []byte
-		exists         bool
+		path   string
+		exists bool
 	}
 	slots := make([]slot, o.Outstanding)
-	data := value(o)
 	for i := range slots {
-		path := fmt.Sprintf("%s/c%04d-%04d", o.Root, connection, i)
-		create := proto.CreateRequest{Path: path, Data: data, ACL: proto.OpenACL, TTL: -1}
-		remove := proto.PathVersion{Path: path, Version: -1}
-		slots[i] = slot{create: create.Append(nil, proto.OpCreate), remove: remove.Append(nil)}
+		slots[i].path = fmt.Sprintf("%s/c%04d-%04d", o.Root, connection, i)
 	}
-	return func(i int, call *client.Call) {
-		s := &slots[i]
+	create := proto.CreateRequest{Data: value(o), ACL: proto.OpenACL, TTL: -1}
+	return func(i int, l *lane) {
+		s := &slots[i%len(slots)]
 		if s.exists {
-			call.Op, call.Body = proto.OpDelete, s.remove
+			start := l.begin(proto.OpDelete)
+			remove := proto.PathVersion{Path: s.path, Version: -1}
+			l.out = remove.Append(l.out)
+			l.end(start)
 		} else {
-			call.Op, call.Body = proto.OpCreate, s.create
+			create.Path = s.path
+			start := l.begin(proto.OpCreate)
+			l.out = create.Append(l.out, proto.OpCreate)
+			l.end(start)
 		}
 		s.exists = !s.exists
 	}
+}
+
+// runSingle is a stream of one request at a time.
+func runSingle(ctx context.Context, w workload, o Options) (Result, error) {
+	o.Connections, o.Outstanding = 1, 1
+	return runStream(ctx, w, o)
 }

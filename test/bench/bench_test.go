@@ -1,159 +1,170 @@
-// Package bench measures zooraft beside the real ZooKeeper: both on this
-// machine, by turns, with the same load from the same client, so that a ratio
-// says something even where an absolute figure does not.
-//
-// Run it with make bench. It is no test: it has no figure that passes or fails.
 package bench
 
 import (
-	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/zooraft/zooraft/internal/bench"
 	"github.com/zooraft/zooraft/test/peer"
+	"github.com/zooraft/zooraft/test/toolchain"
 )
 
 var (
-	alternations = flag.Int("alternations", 5, "turns; each with both servers freshly started")
-	workloads    = flag.String("workloads", strings.Join(bench.Names(), ","), "comma list of workloads")
-	connections  = flag.Int("connections", 8, "connections")
-	outstanding  = flag.Int("outstanding", 16, "requests that each connection keeps in work")
-	valueSize    = flag.Int("value-size", 100, "bytes of data in a node")
-	warmUp       = flag.Duration("warm-up", 5*time.Second, "time before each measuring; Java compiles its hot code in it")
-	duration     = flag.Duration("duration", 5*time.Second, "time of each measuring")
-	logStore     = flag.String("log-store", "wal", "zooraft's log store, wal or bolt")
-	heap         = flag.String("heap", "1g", "heap of the real ZooKeeper")
+	rows = flag.String("rows", "all", "comma list of rows: read, mixed-90, mixed-50, write, tail, latency, fanout, ephemerals, "+
+		"memory, snapshot, start, sessions, idle, failover, log")
+	turns       = flag.Int("turns", 3, "turns; in each both systems start anew with fresh data")
+	servers     = flag.String("servers", "1,3", "comma list of the sizes of ensembles for the rows of load")
+	connections = flag.Int("connections", 64, "connections of the rows of load")
+	outstanding = flag.Int("outstanding", 16, "requests that each connection keeps in work")
+	valueSize   = flag.Int("value-size", 1024, "bytes of data in a node, of the rows of load")
+	watchers    = flag.Int("watchers", 10000, "sessions of the row fanout")
+	sessions    = flag.Int("sessions", 19000, "sessions of the row sessions; a process may not have more files than the machine allows")
+	nodes       = flag.Int("nodes", 1_000_000, "nodes of the rows memory, snapshot and start")
+	restarts    = flag.Int("restarts", 3, "starts of the row start, in each turn")
+	kills       = flag.Int("kills", 5, "kills of the row failover, in each turn")
+	tailShare   = flag.Float64("tail-share", 0.9, "part of the real server's peak that the row tail sends: at all of it a queue grows without end")
+	warmUp      = flag.Duration("warm-up", 4*time.Second, "time before each measuring; Java compiles its hot code in it")
+	duration    = flag.Duration("duration", 4*time.Second, "time of each measuring")
+	settle      = flag.Duration("settle", time.Minute, "time that servers are left alone before memory is read, and that idle time is measured")
+	logStore    = flag.String("log-store", "wal", "zooraft's log store, wal or bolt")
 )
 
-// sample is one figure of both servers by workload, in order of the turns.
-type sample struct{ apache, zooraft []float64 }
+// turnNow is the number of the turn, from 0.
+var turnNow int
 
-// BenchmarkAgainstApache starts both servers for each turn, with fresh data, and
-// measures workload by workload, one server right after the other, so that what
-// else the machine does falls on both. Which one comes first changes with every
-// measuring. It prints for each workload the median of the turns' ratios and
-// their range. A server that is not being measured is idle.
+// BenchmarkAgainstApache measures all axes of the table of targets. In each turn
+// every system starts anew, with fresh data; within one, the systems take turns
+// row by row, so that what else the machine does falls on both. It prints a
+// table of medians, and writes all figures to build/bench.
 func BenchmarkAgainstApache(b *testing.B) {
-	client := peer.ZooraftBinary(b, false)
+	peer.ZooraftBinary(b, false)
 	peer.ApacheClasspath(b)
-	throughput, tail := map[string]*sample{}, map[string]*sample{}
-	names := strings.Split(*workloads, ",")
-	for _, name := range names {
-		throughput[name], tail[name] = &sample{}, &sample{}
-	}
-	first := 0
-	for turn := range *alternations {
-		servers := []*peer.Server{startApache(b), startZooraft(b)}
-		for _, name := range names {
-			for i := range servers {
-				server := servers[(first+i)%2]
-				r := measure(b, client, server, name)
-				fmt.Printf("turn %d, %-7s %-14s %10.0f %s/s, p99 %.3f ms\n",
-					turn+1, server.Kind, name, r.PerSecond, r.Unit, r.Latency.P99/1000)
-				throughput[name].add(server.Kind, r.PerSecond)
-				tail[name].add(server.Kind, r.Latency.P99)
+	s, begin, before := newSamples(), time.Now(), loadAverage(b)
+	for turnNow = range *turns {
+		fmt.Printf("turn %d of %d, load average %s\n", turnNow+1, *turns, loadAverage(b))
+		b.Run(fmt.Sprintf("turn%d", turnNow+1), func(b *testing.B) {
+			for _, n := range strings.Split(*servers, ",") {
+				if anyWanted("read", "mixed-90", "mixed-50", "write", "tail", "latency", "fanout", "ephemerals") {
+					var size int
+					if _, err := fmt.Sscan(n, &size); err != nil {
+						b.Fatal(err)
+					}
+					b.Run("load"+n, func(b *testing.B) { loadRows(b, size, s) })
+				}
 			}
-			first++
-		}
-		for _, server := range servers {
-			server.Stop(b)
-		}
+			for _, part := range []struct {
+				name string
+				rows []string
+				run  func(*testing.B, *samples)
+			}{
+				{"million", []string{"memory", "snapshot", "start"}, millionRows},
+				{"start", []string{"start"}, startRows},
+				{"sessions", []string{"sessions"}, sessionRows},
+				{"log", []string{"log"}, logRows},
+				{"idle", []string{"idle"}, idleRows},
+				{"failover", []string{"failover"}, failoverRow},
+			} {
+				if anyWanted(part.rows...) {
+					b.Run(part.name, func(b *testing.B) { part.run(b, s) })
+				}
+			}
+		})
 	}
-	report(b, names, throughput, tail)
+	write(b, s, begin, before)
 }
 
-func (s *sample) add(kind string, value float64) {
-	if kind == "apache" {
-		s.apache = append(s.apache, value)
-	} else {
-		s.zooraft = append(s.zooraft, value)
-	}
-}
-
-func startApache(b *testing.B) *peer.Server {
-	return peer.StartApache(b, peer.Options{
-		Config: map[string]string{"maxClientCnxns": "0"},
-		JVMArgs: []string{
-			"-Xms" + *heap, "-Xmx" + *heap,
-			// The harness makes its servers start fast; this one is to run fast.
-			"-XX:TieredStopAtLevel=4", "-XX:-UseSerialGC", "-XX:+UseG1GC", "-Dzookeeper.log.level=WARN",
-		},
-	})
-}
-
-func startZooraft(b *testing.B) *peer.Server {
-	return peer.StartZooraft(b, peer.Options{Config: map[string]string{"maxClientCnxns": "0", "raftLogStore": *logStore}})
-}
-
-// measure runs the client as a process of its own, so that both servers meet
-// the same one.
-func measure(b *testing.B, client string, server *peer.Server, workload string) bench.Result {
-	b.Helper()
-	ctx, cancel := context.WithTimeout(b.Context(), time.Hour)
-	defer cancel()
-	command := exec.CommandContext(ctx, client,
-		"bench", workload, "--json", "--addr", server.Address,
-		"--connections", fmt.Sprint(*connections), "--outstanding", fmt.Sprint(*outstanding),
-		"--value-size", fmt.Sprint(*valueSize), "--warm-up", warmUp.String(), "--duration", duration.String())
-	output, err := command.Output()
-	if err != nil {
-		detail := ""
-		if exit, ok := err.(*exec.ExitError); ok {
-			detail = string(exit.Stderr)
-		}
-		b.Fatalf("%s against %s: %v\n%s\n%s", workload, server.Kind, err, detail, server.Log())
-	}
-	var results []bench.Result
-	if err := json.Unmarshal(output, &results); err != nil || len(results) != 1 {
-		b.Fatalf("%s against %s: %v\n%s", workload, server.Kind, err, output)
-	}
-	if len(results[0].Errors) > 0 {
-		b.Fatalf("%s against %s met errors %v", workload, server.Kind, results[0].Errors)
-	}
-	return results[0]
-}
-
-func report(b *testing.B, names []string, throughput, tail map[string]*sample) {
-	var out strings.Builder
-	fmt.Fprintf(&out, "zooraft (%s) against ZooKeeper %s: %d turns, %d connections × %d outstanding, %d bytes, %v each, %d CPUs\n\n",
-		*logStore, peer.ApacheVersion, *alternations, *connections, *outstanding, *valueSize, *duration, runtime.NumCPU())
-	out.WriteString("| workload | throughput, zooraft : ZooKeeper | p99 latency, zooraft : ZooKeeper | zooraft per second | ZooKeeper per second |\n")
-	out.WriteString("| --- | --- | --- | --- | --- |\n")
+func anyWanted(names ...string) bool {
 	for _, name := range names {
-		t, l := throughput[name], tail[name]
-		fmt.Fprintf(&out, "| %s | %s | %s | %.0f | %.0f |\n", name, ratios(t), ratios(l), median(t.zooraft), median(t.apache))
-		b.ReportMetric(median(divide(t)), name+"-throughput-ratio")
+		if wanted(name) {
+			return true
+		}
 	}
-	fmt.Println("\n" + out.String()) // a benchmark's log is cut after ten lines
+	return false
 }
 
-// ratios prints the median ratio of the turns and their range.
-func ratios(s *sample) string {
-	r := divide(s)
-	return fmt.Sprintf("**%.2f** (%.2f–%.2f)", median(r), slices.Min(r), slices.Max(r))
+// failoverRow kills the leaders of both, by turns.
+func failoverRow(b *testing.B, s *samples) {
+	o := failoverOptions(b)
+	o.Kills = *kills
+	results, err := bench.Failover(b.Context(), o, os.Stderr)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, r := range results {
+		for _, gap := range r.GapMillis {
+			s.add(r.System, "failover/3", gap)
+		}
+	}
 }
 
-// divide returns zooraft's figure over the real ZooKeeper's, turn by turn.
-func divide(s *sample) (ratios []float64) {
-	for i := range s.apache {
-		ratios = append(ratios, s.zooraft[i]/s.apache[i])
-	}
-	return ratios
+// report is what is written to build/bench.
+type report struct {
+	Begun      time.Time `json:"begun"`
+	Ended      time.Time `json:"ended"`
+	Commit     string    `json:"commit"`
+	Go         string    `json:"go"`
+	Java       string    `json:"java"`
+	CPUs       int       `json:"cpus"`
+	LoadBefore string    `json:"load_before"`
+	LoadAfter  string    `json:"load_after"`
+	Arguments  []string  `json:"arguments"`
+	Samples    *samples  `json:"samples"`
 }
 
-func median(values []float64) float64 {
-	sorted := slices.Sorted(slices.Values(values))
-	middle := len(sorted) / 2
-	if len(sorted)%2 == 0 {
-		return (sorted[middle-1] + sorted[middle]) / 2
+// write prints the table with what it stands on, and keeps all figures.
+func write(b *testing.B, s *samples, begin time.Time, before string) {
+	r := report{
+		Begun: begin.UTC(), Ended: time.Now().UTC(), Commit: said(b, "git", "-C", toolchain.Root(), "rev-parse", "--short", "HEAD"),
+		Go: runtime.Version(), Java: strings.Split(said(b, "java", "-version"), "\n")[0], CPUs: runtime.NumCPU(),
+		LoadBefore: before, LoadAfter: loadAverage(b), Arguments: os.Args[1:], Samples: s,
 	}
-	return sorted[middle]
+	text, err := json.MarshalIndent(r, "", " ")
+	if err != nil {
+		b.Fatal(err)
+	}
+	path := filepath.Join(toolchain.Build(b, "bench"), "table-"+begin.UTC().Format("20060102T150405")+".json")
+	if err := os.WriteFile(path, text, 0o644); err != nil {
+		b.Fatal(err)
+	}
+	quiet := "The machine was quiet."
+	if !quietLoad(before) || !quietLoad(r.LoadAfter) {
+		quiet = "**The machine was not quiet**: read the ratios, not the figures."
+	}
+	fmt.Printf("\nzooraft %s (%s) against Apache ZooKeeper %s; %s, %s, %d processors; %s to %s UTC; load average %s before, %s after. %s\n\n"+
+		"Both: maxClientCnxns=0, globalOutstandingLimit=2000, fsync before an answer, everything else as shipped. ZooKeeper: G1, -Xmx4g "+
+		"(rows of load: -Xms4g, too), logging at WARN. %d × %d in work, %d bytes, %v after %v of warm-up; p99 at %.0f%% of ZooKeeper's peak, sent by the clock.\n\n%s\n",
+		r.Commit, *logStore, peer.ApacheVersion, r.Go, r.Java, r.CPUs, r.Begun.Format("2006-01-02 15:04"), r.Ended.Format("15:04"), r.LoadBefore,
+		r.LoadAfter, quiet, *connections, *outstanding, *valueSize, *duration, *warmUp, 100**tailShare, s.table())
+	fmt.Println("All figures: " + path)
+}
+
+// quietLoad tells whether a load average leaves the machine to who measures.
+func quietLoad(text string) bool {
+	var load float64
+	_, err := fmt.Sscan(text, &load)
+	return err == nil && load < float64(runtime.NumCPU())/4
+}
+
+func loadAverage(b *testing.B) string {
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		b.Fatal(err)
+	}
+	return strings.Fields(string(text))[0]
+}
+
+func said(b *testing.B, program string, args ...string) string {
+	out, err := exec.Command(program, args...).CombinedOutput()
+	if err != nil {
+		b.Fatalf("%s: %v", program, err)
+	}
+	return strings.TrimSpace(string(out))
 }

@@ -9,16 +9,20 @@ import (
 	"github.com/zooraft/zooraft/test/peer"
 )
 
-// BenchmarkFailover kills leaders of both ensembles by turns; `make failover`
-// runs it.
-func BenchmarkFailover(b *testing.B) {
+func failoverOptions(b *testing.B) bench.FailoverOptions {
 	o := bench.DefaultFailoverOptions()
 	o.Dir = b.TempDir()
 	o.Systems = []bench.System{
 		{Name: "zooraft", Command: []string{peer.ZooraftBinary(b, false), "serve", "--allow-unprotected"}},
-		{Name: "apache", Command: []string{"java", "-Dzookeeper.admin.enableServer=false", "-cp", peer.ApacheClasspath(b), peer.ApacheServerClass}},
+		{Name: "apache", Command: []string{"java", "-Xmx4g", "-Dzookeeper.admin.enableServer=false", "-cp", peer.ApacheClasspath(b), peer.ApacheServerClass}},
 	}
-	results, err := bench.Failover(context.Background(), o, os.Stderr)
+	return o
+}
+
+// BenchmarkFailover kills leaders of both ensembles by turns; `make failover`
+// runs it.
+func BenchmarkFailover(b *testing.B) {
+	results, err := bench.Failover(context.Background(), failoverOptions(b), os.Stderr)
 	if err != nil {
 		b.Fatal(err)
 	}
