@@ -123,6 +123,9 @@ func (n *Node) openFiles() error {
 	if err := eng.confirm(); err != nil {
 		return err
 	}
+	if n.id.ServerID != n.cfg.ServerID || n.id.Former != nil {
+		return n.resettle()
+	}
 	return n.finishFounding()
 }
 
@@ -167,7 +170,7 @@ func (n *Node) openIdentity(l layout) error {
 	}
 	n.stable = stable
 	n.id = stable.identity()
-	if n.id.ServerID != n.cfg.ServerID {
+	if n.id.ServerID != n.cfg.ServerID && !n.resettles(n.id) {
 		return fmt.Errorf("%w: %s was written by server %d, this is server %d", ErrIdentityMismatch, l.root, n.id.ServerID, n.cfg.ServerID)
 	}
 	if !n.id.Formed {
@@ -213,7 +216,7 @@ func (n *Node) clearUnformed(l layout) error {
 		}
 	}
 	rec := n.newIdentity()
-	if !n.cfg.alone() {
+	if n.id.ServerID != 0 {
 		rec.Incarnation = n.id.Incarnation // others may have founded with it
 	}
 	if err := n.stable.update(func(i *identity) { *i = rec }); err != nil {

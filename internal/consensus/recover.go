@@ -42,7 +42,7 @@ func Recover(cfg Config, sm StateMachine, accepted bool, finish func()) (r Recov
 	}
 	own, ok := newWanted(cfg.Peers).find(cfg.ServerID)
 	if cfg.alone() || !ok {
-		return r, fmt.Errorf("%w: a server alone has no majority to lose", ErrInvalidConfig)
+		return r, fmt.Errorf("%w: a server alone has no majority to lose; use the file with all the server lines", ErrInvalidConfig)
 	}
 	l := cfg.layout()
 	if !exists(l.stable()) {
@@ -73,27 +73,12 @@ func Recover(cfg Config, sm StateMachine, accepted bool, finish func()) (r Recov
 // lookBeforeRecovery says what is there.
 func (n *Node) lookBeforeRecovery() (Recovery, error) {
 	r := Recovery{ServerID: n.cfg.ServerID}
-	var configuration raft.Configuration
-	snapshots, err := n.snapshots.List()
+	configuration, err := n.storedConfiguration()
 	if err != nil {
 		return r, err
 	}
-	if len(snapshots) > 0 {
-		r.Last, r.LastTerm, configuration = snapshots[0].Index, snapshots[0].Term, snapshots[0].Configuration
-	}
-	last, err := n.log.LastIndex()
-	if err != nil {
+	if r.Last, r.LastTerm, err = n.storedEnd(); err != nil {
 		return r, err
-	}
-	for index := r.Last + 1; index <= last; index++ {
-		var l raft.Log
-		if err := n.log.GetLog(index, &l); err != nil {
-			return r, err
-		}
-		r.Last, r.LastTerm = l.Index, l.Term
-		if l.Type == raft.LogConfiguration {
-			configuration = raft.DecodeConfiguration(l.Data)
-		}
 	}
 	for _, s := range configuration.Servers {
 		number, _ := splitRaftID(string(s.ID))
@@ -101,6 +86,50 @@ func (n *Node) lookBeforeRecovery() (Recovery, error) {
 	}
 	slices.SortFunc(r.Former, func(a, b Peer) int { return a.ID - b.ID })
 	return r, nil
+}
+
+// storedConfiguration is the last of Raft's configurations in the opened files.
+func (n *Node) storedConfiguration() (c raft.Configuration, err error) {
+	snapshots, err := n.snapshots.List()
+	if err != nil {
+		return c, err
+	}
+	var covered uint64
+	if len(snapshots) > 0 {
+		covered, c = snapshots[0].Index, snapshots[0].Configuration
+	}
+	last, err := n.log.LastIndex()
+	if err != nil {
+		return c, err
+	}
+	for index := covered + 1; index <= last; index++ {
+		var l raft.Log
+		if err := n.log.GetLog(index, &l); err != nil {
+			return c, err
+		}
+		if l.Type == raft.LogConfiguration {
+			c = raft.DecodeConfiguration(l.Data)
+		}
+	}
+	return c, nil
+}
+
+// storedEnd is the last entry in the opened files.
+func (n *Node) storedEnd() (index, term uint64, err error) {
+	snapshots, err := n.snapshots.List()
+	if err != nil {
+		return 0, 0, err
+	}
+	if len(snapshots) > 0 {
+		index, term = snapshots[0].Index, snapshots[0].Term
+	}
+	last, err := n.log.LastIndex()
+	if err != nil || last <= index {
+		return index, term, err
+	}
+	var l raft.Log
+	err = n.log.GetLog(last, &l)
+	return l.Index, l.Term, err
 }
 
 func (n *Node) recover(own Peer, finish func()) error {
@@ -113,15 +142,20 @@ func (n *Node) recover(own Peer, finish func()) error {
 	if err := n.stable.update(func(i *identity) { i.ClusterID, i.Founders = hex.EncodeToString(b[:]), nil }); err != nil {
 		return err
 	}
-	id := raft.ServerID(n.id.raftID())
-	config := n.cfg.raftConfig(id)
-	config.Logger = newRaftLogger(n.logger, "raft")
-	only := raft.Configuration{Servers: []raft.Server{{ID: id, Address: raft.ServerAddress(own.Address)}}}
-	machine := &finishedFSM{fsm: n.fsm, finish: finish}
-	if err := raft.RecoverCluster(config, machine, n.log, n.stable, n.snapshots, newLoneTransport(raft.ServerAddress(id)), only); err != nil {
+	only := raft.Server{ID: raft.ServerID(n.id.raftID()), Address: raft.ServerAddress(own.Address)}
+	if err := n.rewriteMembers(only, &finishedFSM{fsm: n.fsm, finish: finish}); err != nil {
 		return err
 	}
 	return n.stable.SetUint64(currentTermKey, term+1) // entries of the new ensemble have a term of their own
+}
+
+// rewriteMembers stores the whole state in a snapshot whose configuration has one
+// member.
+func (n *Node) rewriteMembers(only raft.Server, machine raft.FSM) error {
+	config := n.cfg.raftConfig(only.ID)
+	config.Logger = newRaftLogger(n.logger, "raft")
+	return raft.RecoverCluster(config, machine, n.log, n.stable, n.snapshots, newLoneTransport(only.Address),
+		raft.Configuration{Servers: []raft.Server{only}})
 }
 
 // finishedFSM changes the state once before it is stored.

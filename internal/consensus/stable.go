@@ -36,6 +36,9 @@ type identity struct {
 	// Founders are the members that the ensemble was formed of, if this server
 	// is one that formed it.
 	Founders []member
+	// Former is set while the data of a server alone become a member's or back:
+	// the ServerID that Raft's configuration may still have.
+	Former *int `json:",omitempty"`
 	// FloorIndex and FloorTerm rise with each snapshot: a log and snapshots
 	// that end before it have lost something.
 	FloorIndex uint64
