@@ -60,8 +60,9 @@ func TestThreeEmbeddedServersAreAnEnsemble(t *testing.T) {
 	}
 }
 
-// What `serve` accepts with a flag, an embedder can accept too.
-func TestAFileWithAnEnsembleIsReadWhenItsRisksAreTaken(t *testing.T) {
+// A file's servers are the members. What `serve` accepts with a flag, an embedder
+// can accept too.
+func TestAFileWithAnEnsembleIsRead(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "myid"), []byte("2\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -71,14 +72,24 @@ func TestAFileWithAnEnsembleIsReadWhenItsRisksAreTaken(t *testing.T) {
 		text += fmt.Sprintf("server.%d=127.0.0.1:%d:%d\n", id, 2887+id, 3887+id)
 	}
 	file := filepath.Join(dir, "zoo.cfg")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
+	read := func(text string, options ...zooraft.LoadOption) error {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c, _, err := zooraft.LoadConfig(file, options...)
+		if err == nil && (c.Ensemble.MyID != 2 || len(c.Ensemble.Servers) != 3) {
+			t.Errorf("read %+v", c.Ensemble)
+		}
+		return err
 	}
-	if _, _, err := zooraft.LoadConfig(file); !errors.Is(err, zooraft.ErrConfig) || !strings.Contains(err.Error(), "unprotected") {
+	if err := read(text); err != nil {
+		t.Error(err)
+	}
+	text += "audit.enable=true\n"
+	if err := read(text); !errors.Is(err, zooraft.ErrConfig) || !strings.Contains(err.Error(), "unprotected") {
 		t.Errorf("without the option: %v", err)
 	}
-	c, _, err := zooraft.LoadConfig(file, zooraft.AllowUnprotected())
-	if err != nil || c.Ensemble.MyID != 2 || len(c.Ensemble.Servers) != 3 {
-		t.Errorf("with the option: %+v, %v", c, err)
+	if err := read(text, zooraft.AllowUnprotected()); err != nil {
+		t.Errorf("with the option: %v", err)
 	}
 }

@@ -56,8 +56,7 @@ func parserKeys() []key {
 			func(c *Config) *bool { return &c.Ensemble.ListenOnAllIPs }),
 		text("dynamicConfigFile", "File that holds the server lines.",
 			func(c *Config) *string { return &c.Ensemble.DynamicFile }),
-		memberLines("server.*", "Membership. One line runs a server alone; its client port counts. "+
-			"Two or more are refused, for an ensemble is not proven yet, unless --allow-unprotected is given."),
+		memberLines("server.*", "Membership. One line runs a server alone; its client port counts."),
 		memberLines("group.*", "Hierarchical quorum. Refused: Raft's quorum is a majority of servers."),
 		memberLines("weight.*", "Hierarchical quorum. Refused: Raft's quorum is a majority of servers."),
 	}

@@ -32,18 +32,12 @@ func refusedKeys() []key {
 	}
 }
 
-// notBuilt is the one place that refuses an ensemble. Groups and weights are
-// refused for good: Raft's quorum is a majority of equal votes, and a
-// configuration that says otherwise must not be taken for one. An ensemble at
-// all is refused until its fault suite stands, unless the operator asks for it.
-func notBuilt(e Ensemble, allowed bool) error {
-	switch {
-	case len(e.Groups) > 0 || len(e.Weights) > 0:
-		return &Error{Kind: ErrNotBuilt, Key: "group", Reason: "groups and weights are not available: " +
-			"Raft's quorum is a majority of servers. Leave out the group.N and weight.N lines"}
-	case allowed || len(e.Servers) < 2 && !e.Distributed():
+// noGroups refuses groups and weights, for good: Raft's quorum is a majority of
+// equal votes, and a configuration that says otherwise must not be taken for one.
+func noGroups(e Ensemble) error {
+	if len(e.Groups) == 0 && len(e.Weights) == 0 {
 		return nil
 	}
-	return &Error{Kind: ErrNotBuilt, Key: e.Servers[len(e.Servers)-1].Key(), Reason: "an ensemble is not proven yet in this version, " +
-		"and protects its data less than it should. Start with --allow-unprotected to run one all the same"}
+	return &Error{Kind: ErrNotBuilt, Key: "group", Reason: "groups and weights are not available: " +
+		"Raft's quorum is a majority of servers. Leave out the group.N and weight.N lines"}
 }

@@ -23,7 +23,7 @@ func (l *loader) refuse() {
 				k.note + " Start with --allow-unprotected to run without it"})
 		}
 	}
-	if err := notBuilt(l.config.Ensemble, l.options.AllowUnprotected); err != nil {
+	if err := noGroups(l.config.Ensemble); err != nil {
 		l.failAtSource(err)
 	}
 }

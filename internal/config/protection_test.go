@@ -62,28 +62,28 @@ func TestProtectionThatIsTurnedOffIsAccepted(t *testing.T) {
 	}
 }
 
-func TestAnEnsembleIsRefusedUnlessAskedForAndGroupsAlways(t *testing.T) {
+func TestGroupsAndWeightsAreRefusedWhateverIsAllowed(t *testing.T) {
 	const three = "initLimit=5\nsyncLimit=2\nserver.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2\n"
 	for name, text := range map[string]string{
-		"three servers":               three,
-		"one server and an observer":  "initLimit=5\nsyncLimit=2\nserver.1=a:1:2\nserver.2=b:1:2:observer\nstandaloneEnabled=false\n",
-		"one server in ensemble mode": "initLimit=5\nsyncLimit=2\nserver.1=a:1:2\nstandaloneEnabled=false\n",
-		"groups, even if allowed":     three + "group.1=1:2:3\n",
+		"groups":  three + "group.1=1:2:3\n",
+		"weights": three + "group.1=1:2:3\nweight.1=1\nweight.2=0\nweight.3=1\n",
 	} {
-		t.Run(name, func(t *testing.T) {
-			path := writeConfig(t, small+text)
-			writeMyID(t, path, "1")
-			_, _, err := load(t, Options{File: path, AllowUnprotected: strings.HasSuffix(name, "allowed")})
-			var problem *Error
-			if !errors.As(err, &problem) || problem.Kind != ErrNotBuilt || problem.Key == "" || problem.ExitCode() != ExitInvalid {
-				t.Errorf("error %v", err)
-			}
-		})
+		for _, allowed := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, unprotected %v", name, allowed), func(t *testing.T) {
+				path := writeConfig(t, small+text)
+				writeMyID(t, path, "1")
+				_, _, err := load(t, Options{File: path, AllowUnprotected: allowed})
+				var problem *Error
+				if !errors.As(err, &problem) || problem.Kind != ErrNotBuilt || problem.Key == "" || problem.ExitCode() != ExitInvalid {
+					t.Errorf("error %v", err)
+				}
+			})
+		}
 	}
 	path := writeConfig(t, small+three)
 	writeMyID(t, path, "1")
-	if _, _, err := load(t, Options{File: path, AllowUnprotected: true}); err != nil {
-		t.Errorf("asked for: %v", err)
+	if _, _, err := load(t, Options{File: path}); err != nil {
+		t.Errorf("three servers: %v", err)
 	}
 }
 

@@ -111,7 +111,7 @@ func startTrio(t *testing.T, g target) *trio {
 		e.servers = append(e.servers, g.start(t, peer.Options{
 			Config: map[string]string{"tickTime": "1000", "initLimit": "30", "syncLimit": "5",
 				"maxSessionTimeout": "60000", "4lw.commands.whitelist": "*", "maxClientCnxns": "0"},
-			Lines: lines, DataDir: dir, NoWait: true, Args: []string{"--allow-unprotected"},
+			Lines: lines, DataDir: dir, NoWait: true,
 		}))
 	}
 	for _, s := range e.servers {

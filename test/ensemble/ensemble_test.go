@@ -71,7 +71,7 @@ func (e *ensemble) add(id int, listed ...int) {
 	defines := maps.Clone(e.defines)
 	defines["zookeeper.DigestAuthenticationProvider.superDigest"] = superUser + ":" + base64.StdEncoding.EncodeToString(sum[:])
 	s := e.start(e.t, peer.Options{
-		Config: config, Lines: lines, DataDir: dir, NoWait: true, Args: []string{"--allow-unprotected"},
+		Config: config, Lines: lines, DataDir: dir, NoWait: true,
 		Defines: defines,
 		JVMArgs: []string{"-Xmx128m"},
 	})

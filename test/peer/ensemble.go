@@ -36,7 +36,6 @@ func StartApacheEnsemble(tb testing.TB, n int, opts Options) *Ensemble {
 // serve. opts holds for each of them; its DataDir must be empty.
 func StartZooraftEnsemble(tb testing.TB, n int, opts Options) *Ensemble {
 	tb.Helper()
-	opts.Args = append(slices.Clone(opts.Args), "--allow-unprotected")
 	return startEnsemble(tb, n, opts, StartZooraft)
 }
 

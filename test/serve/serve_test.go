@@ -300,13 +300,9 @@ func TestProtectionThatIsNotBuiltStopsTheStart(t *testing.T) {
 	}
 }
 
-func TestSeveralServerLinesStopTheStart(t *testing.T) {
+func TestOneServerLineRunsAServerAlone(t *testing.T) {
 	dir := t.TempDir()
-	cfg := write(t, filepath.Join(dir, "zoo.cfg"), "dataDir="+dir+"\nclientPort=0\ninitLimit=5\nsyncLimit=2\nserver.1=a:1:2\nserver.2=b:1:2\n")
 	write(t, filepath.Join(dir, "myid"), "1\n")
-	if text := start(t, dir, nil, cfg).exit(2); !strings.Contains(text, "server.") {
-		t.Errorf("the message does not say why:\n%s", text)
-	}
 	one := write(t, filepath.Join(dir, "one.cfg"), "dataDir="+dir+"\nclientPortAddress=127.0.0.1\nserver.1=127.0.0.1:2888:3888;127.0.0.1:0\n")
 	dial(t, start(t, dir, nil, one).address())
 }
