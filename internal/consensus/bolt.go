@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/hashicorp/raft"
 	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
 	"go.etcd.io/bbolt"
 	bbolterrors "go.etcd.io/bbolt/errors"
@@ -14,14 +15,34 @@ import (
 // boltLog is the log in a bbolt file.
 type boltLog struct {
 	*raftboltdb.BoltStore
+	synced func() error // Config.BoltSynced, may be nil
 }
 
 func (boltLog) confirm() error { return nil }
 
+// StoreLog implements raft.LogStore.
+func (b boltLog) StoreLog(l *raft.Log) error { return b.StoreLogs([]*raft.Log{l}) }
+
+// StoreLogs implements raft.LogStore.
+func (b boltLog) StoreLogs(logs []*raft.Log) error { return b.after(b.BoltStore.StoreLogs(logs)) }
+
+// DeleteRange implements raft.LogStore.
+func (b boltLog) DeleteRange(first, last uint64) error {
+	return b.after(b.BoltStore.DeleteRange(first, last))
+}
+
+// after is a change's error, or what synced makes of it.
+func (b boltLog) after(err error) error {
+	if err != nil || b.synced == nil {
+		return err
+	}
+	return b.synced()
+}
+
 // openBoltLog opens dir/log.db. The free list is kept in memory only: written
 // with every commit it costs milliseconds once a large truncation has filled
 // it (measured), at the price of a scan when the file is opened.
-func openBoltLog(dir string, create bool) (engine, error) {
+func openBoltLog(dir string, create bool, synced func() error) (engine, error) {
 	path := filepath.Join(dir, "log.db")
 	options := &bbolt.Options{
 		Timeout:        time.Second,
@@ -32,7 +53,7 @@ func openBoltLog(dir string, create bool) (engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	return boltLog{store}, nil
+	return boltLog{store, synced}, nil
 }
 
 // openBoltFile opens a bbolt file after looking at what bbolt would trust. A

@@ -131,6 +131,10 @@ type Config struct {
 	RandInt64N func(n int64) int64
 	// FS is the file layer of the wal log store. Default: the operating system.
 	FS FS
+	// BoltSynced is called when a change of the bolt log has reached the disk,
+	// whose files bbolt opens itself: it may block, or fail the change, as FS may
+	// in a sync of the wal log. Only tests set it. Default nil.
+	BoltSynced func() error
 	// Refuse is asked about each entry before Raft is; with an error the entry
 	// is lost as Raft can lose one. Only tests set it. Default nil.
 	Refuse func() error

@@ -31,7 +31,7 @@ func (c Config) openEngine(logger hclog.Logger) engineOpener {
 		return func(bool, uint64) (engine, error) { return memoryEngine{c.Memory.log}, nil }
 	}
 	if c.LogStore == LogStoreBolt {
-		return func(create bool, _ uint64) (engine, error) { return openBoltLog(dir, create) }
+		return func(create bool, _ uint64) (engine, error) { return openBoltLog(dir, create, c.BoltSynced) }
 	}
 	return func(create bool, acknowledged uint64) (engine, error) {
 		return openWALLog(c.FS, dir, segmentBytes(dir, c.SegmentBytes), create, acknowledged, logger)

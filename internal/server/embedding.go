@@ -37,10 +37,11 @@ type Embedding struct {
 	// ensemble; to is the other server's number.
 	PeerListener net.Listener
 	PeerDial     func(to int, address string, timeout time.Duration) (net.Conn, error)
-	// FS is the file layer of the log, Refuse may lose entries: see
-	// consensus.Config. nil leaves its defaults.
-	FS     consensus.FS
-	Refuse func() error
+	// FS is the file layer of the wal log, BoltSynced may hold up the bolt log,
+	// Refuse may lose entries: see consensus.Config. nil leaves its defaults.
+	FS         consensus.FS
+	BoltSynced func() error
+	Refuse     func() error
 	// ElectionTimeout is consensus.Config's; 0 leaves its default.
 	ElectionTimeout time.Duration
 	// Intercept is asked about each request of an established session before
@@ -82,7 +83,7 @@ func (e *Embedding) adapt(c *consensus.Config) {
 	if e.FS != nil {
 		c.FS = e.FS
 	}
-	c.Refuse = e.Refuse
+	c.BoltSynced, c.Refuse = e.BoltSynced, e.Refuse
 	c.PeerListener = e.PeerListener
 	if e.PeerDial != nil {
 		c.PeerDial = func(to consensus.Peer, timeout time.Duration) (net.Conn, error) {

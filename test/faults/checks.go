@@ -80,11 +80,11 @@ func (w *world) finish() {
 	w.checkSequence(dumps[w.e.ids[0]])
 	w.checkRegisters()
 	w.checkReplicas()
-	for _, id := range w.e.ids {
-		log := w.e.servers[id].Log()
+	for _, s := range append(slices.Collect(maps.Values(w.e.servers)), w.e.former...) {
+		log := s.Log()
 		for _, bad := range []string{"the replicas have diverged", "panic:", "fatal error:", "unexpected fault address"} {
 			if at := strings.Index(log, bad); at >= 0 {
-				w.wrong("server %d's log says: %s", id, log[max(0, at-500):min(len(log), at+3000)])
+				w.wrong("the log of the server at %s says: %s", s.Address, log[max(0, at-500):min(len(log), at+3000)])
 			}
 		}
 	}

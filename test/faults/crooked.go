@@ -18,7 +18,7 @@ import (
 // command's Settings.
 type machine struct {
 	ClockOffset time.Duration
-	Sync        string // "", "hang" or "fail"
+	Disk        string // "", "hang", "fail" or "full"
 	RefuseEvery int
 }
 

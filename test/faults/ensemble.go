@@ -3,11 +3,14 @@ package faults
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -30,7 +33,19 @@ type ensemble struct {
 	ids     []int
 	// controls are those of the crooked servers, nil if they are ordinary ones.
 	controls map[int]*control
-	store    string // their log store
+	options  options
+	// lines are the right sides of the members' server lines.
+	lines map[int]string
+	// former are the processes whose number another one has taken.
+	former []*peer.Server
+	// open is what clients may connect to; they read it while members change.
+	open atomic.Pointer[[]door]
+}
+
+// door is where clients reach a server.
+type door struct {
+	id      int
+	address string
 }
 
 // options changes how an ensemble is made.
@@ -46,6 +61,12 @@ type options struct {
 	store string
 	// dataDir says where a server keeps its data; "" for a fresh directory.
 	dataDir func(id int) string
+	// members says how their list can change, if it is to.
+	members wayOfChange
+	// smallDisk is the server whose data are on a disk that can be filled, at
+	// smallDiskAt; 0 for none.
+	smallDisk   int
+	smallDiskAt string
 }
 
 // start makes an ensemble and waits until all of it serves.
@@ -65,41 +86,74 @@ func launch(t testing.TB, o options) *ensemble {
 	if o.store == "" {
 		o.store = peer.LogStore()
 	}
-	e := &ensemble{t: t, servers: map[int]*peer.Server{}, store: o.store}
+	e := &ensemble{t: t, servers: map[int]*peer.Server{}, options: o, lines: map[int]string{}}
 	targets := map[int]string{}
 	for id := 1; id <= o.servers+o.observers; id++ {
 		e.ids = append(e.ids, id)
-		targets[id] = net.JoinHostPort("127.0.0.1", strconv.Itoa(peer.FreePort(t)))
+		targets[id] = e.freeAddress()
 	}
 	e.net = newFabric(t, targets)
-	var lines []string
 	for _, id := range e.ids {
-		host, port, _ := net.SplitHostPort(e.net.address(id)) // an address of ours always splits
-		role := "participant"
+		role := participant
 		if id > o.servers {
-			role = "observer"
+			role = observer
 		}
-		lines = append(lines, fmt.Sprintf("server.%d=%s:%s:%d:%s", id, host, port, peer.FreePort(t), role))
+		e.name(id, role)
 	}
 	for _, id := range e.ids {
-		e.add(id, targets[id], lines, o)
+		e.add(id)
 	}
+	e.openDoors()
 	return e
 }
 
-func (e *ensemble) add(id int, listen string, lines []string, o options) {
+func (e *ensemble) freeAddress() string {
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(peer.FreePort(e.t)))
+}
+
+// name gives a server its line, with the address of its proxy.
+func (e *ensemble) name(id int, role string) {
+	host, port, _ := net.SplitHostPort(e.net.address(id)) // an address of ours always splits
+	e.lines[id] = fmt.Sprintf("%s:%s:%d:%s", host, port, peer.FreePort(e.t), role)
+}
+
+// role is what a server's line says.
+func (e *ensemble) role(id int) string { return e.lines[id][strings.LastIndex(e.lines[id], ":")+1:] }
+
+// file is the server lines as all files should have them.
+func (e *ensemble) file() (lines []string) {
+	for _, id := range slices.Sorted(maps.Keys(e.lines)) {
+		lines = append(lines, fmt.Sprintf("server.%d=%s", id, e.lines[id]))
+	}
+	return lines
+}
+
+// openDoors tells clients who can be connected to.
+func (e *ensemble) openDoors() {
+	var open []door
+	for _, id := range e.ids {
+		open = append(open, door{id, e.address(id)})
+	}
+	e.open.Store(&open)
+}
+
+// doors is who can be connected to.
+func (e *ensemble) doors() []door { return *e.open.Load() }
+
+// add starts a server with an empty directory.
+func (e *ensemble) add(id int) {
 	e.t.Helper()
+	o := e.options
 	config := map[string]string{
 		"tickTime": strconv.FormatInt(tick.Milliseconds(), 10), "initLimit": "20", "syncLimit": strconv.Itoa(syncLimit),
-		"peerListenAddress": listen, "4lw.commands.whitelist": "*", "maxClientCnxns": "0",
+		"peerListenAddress": e.net.targets[id], "4lw.commands.whitelist": "*", "maxClientCnxns": "0",
 		"snapCount": "2000", "raftLogStore": o.store,
 	}
-	if id > o.servers {
-		config["peerType"] = "observer"
+	if e.role(id) == observer {
+		config["peerType"] = observer
 	}
-	for k, v := range o.config {
-		config[k] = v
-	}
+	maps.Copy(config, o.config)
+	maps.Copy(config, o.members.config())
 	dir := filepath.Join(e.t.TempDir(), "data")
 	if o.dataDir != nil {
 		if d := o.dataDir(id); d != "" {
@@ -110,9 +164,9 @@ func (e *ensemble) add(id int, listen string, lines []string, o options) {
 		e.t.Fatal(err)
 	}
 	writeMyID(e.t, dir, id)
-	start := peer.Options{Config: config, Defines: o.defines, Lines: lines, DataDir: dir, NoWait: true, Args: []string{"--allow-unprotected"}}
+	start := peer.Options{Config: config, Defines: o.members.defines(o.defines), Lines: e.file(), DataDir: dir, NoWait: true, Args: []string{"--allow-unprotected"}}
 	if o.crooked {
-		c := &control{settings: filepath.Join(e.t.TempDir(), "settings"), address: net.JoinHostPort("127.0.0.1", strconv.Itoa(peer.FreePort(e.t)))}
+		c := &control{settings: filepath.Join(e.t.TempDir(), "settings"), address: e.freeAddress()}
 		start.Program, start.Env = "./test/faults/crooked", c.env()
 		if e.controls == nil {
 			e.controls = map[int]*control{}
@@ -218,6 +272,11 @@ func (e *ensemble) others(id int) []int {
 const patience = 60 * time.Second
 
 func (e *ensemble) eventually(what string, ok func() bool) {
+	e.t.Helper()
+	e.within(patience, what, ok)
+}
+
+func (e *ensemble) within(patience time.Duration, what string, ok func() bool) {
 	e.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

@@ -161,7 +161,7 @@ func TestALeaderWhoseDiskHangsGivesWay(t *testing.T) {
 	r := &runner{world: w, rng: random(1, 0)}
 	leader := e.leader(e.ids...)
 	r.rest(tick)
-	e.crook(leader, func(m *machine) { m.Sync = "hang" })
+	e.crook(leader, func(m *machine) { m.Disk = "hang" })
 	others := e.others(leader)
 	e.leader(others...)
 	e.eventually("another server takes a write", func() bool { return writes(e, others[0], "/while-hung") })

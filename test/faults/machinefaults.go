@@ -3,14 +3,15 @@ package faults
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 )
 
-// allFaults are faults and those of machines.
-func allFaults() []fault { return append(faults(), machineFaults()...) }
+// allFaults are faults, those of machines, and changes of the members.
+func allFaults() []fault { return slices.Concat(faults(), machineFaults(), membershipFaults()) }
 
 // machineFaults are what can be wrong below a server, and the ways in which an
 // entry can be lost while the next is taken.
@@ -45,11 +46,14 @@ func machineFaults() []fault {
 				r.rest(randomUpTo(r.rng, 100))
 			}
 		}},
-		{name: "the leader's disk hangs", needs: crookedFiles, run: func(r *runner) { r.hang(r.leaderNow(), long) }},
-		{name: "the leader's disk is slow for a moment", needs: crookedFiles, run: func(r *runner) { r.hang(r.leaderNow(), tick) }},
-		{name: "a follower's disk hangs", needs: crookedFiles, run: func(r *runner) { r.hang(r.follower(), long) }},
-		{name: "a disk fails on a sync", needs: crookedFiles, run: func(r *runner) { r.failDisk(r.pick(r.e.ids)) }},
-		{name: "the leader's disk fails on a sync", needs: crookedFiles, run: func(r *runner) { r.failDisk(r.leaderNow()) }},
+		{name: "the leader's disk hangs", needs: crookedServers, run: func(r *runner) { r.hang(r.leaderNow(), long) }},
+		{name: "the leader's disk is slow for a moment", needs: crookedServers, run: func(r *runner) { r.hang(r.leaderNow(), tick) }},
+		{name: "a follower's disk hangs", needs: crookedServers, run: func(r *runner) { r.hang(r.follower(), long) }},
+		{name: "a disk fails on a sync", needs: crookedServers, run: func(r *runner) { r.failDisk(r.pick(r.e.ids)) }},
+		{name: "the leader's disk fails on a sync", needs: crookedServers, run: func(r *runner) { r.failDisk(r.leaderNow()) }},
+		{name: "the leader's disk is full", needs: crookedServers, run: func(r *runner) { r.fullDisk(r.leaderNow()) }},
+		{name: "a follower's disk is full", needs: crookedServers, run: func(r *runner) { r.fullDisk(r.follower()) }},
+		{name: "a small disk is filled", needs: aSmallDisk, run: func(r *runner) { r.fillDisk() }},
 		{name: "a clock steps", needs: crookedServers, run: func(r *runner) { r.step(r.pick(r.e.ids)) }},
 		{name: "the leader's clock steps and another leads", needs: crookedServers, run: func(r *runner) {
 			l := r.leaderNow()
@@ -63,8 +67,15 @@ func machineFaults() []fault {
 
 // hang lets a server's disk hang.
 func (r *runner) hang(id int, most time.Duration) {
-	r.e.crook(id, func(m *machine) { m.Sync = "hang" })
+	r.e.crook(id, func(m *machine) { m.Disk = "hang" })
 	r.hold(most)
+	r.e.mend(id)
+}
+
+// fullDisk leaves a server's log without space for a while.
+func (r *runner) fullDisk(id int) {
+	r.e.crook(id, func(m *machine) { m.Disk = "full" })
+	r.hold(4 * time.Second)
 	r.e.mend(id)
 }
 
@@ -72,7 +83,7 @@ func (r *runner) hang(id int, most time.Duration) {
 // failed sync nobody knows what is on the disk.
 func (r *runner) failDisk(id int) {
 	r.e.t.Helper()
-	r.e.crook(id, func(m *machine) { m.Sync = "fail" })
+	r.e.crook(id, func(m *machine) { m.Disk = "fail" })
 	r.e.eventually("the server whose disk fails ends by itself", func() bool { return !r.e.running(id) })
 	r.e.net.refuse(id)
 	r.hold(time.Second)

@@ -3,7 +3,6 @@ package faults
 import (
 	"context"
 	"fmt"
-	"maps"
 	"net"
 	"os"
 	"os/exec"
@@ -23,13 +22,12 @@ import (
 type fleet struct {
 	*ensemble
 	world *world
-	lines map[int]string // the right side of each server line
-	nodes int            // created so far, and acknowledged
+	nodes int // created so far, and acknowledged
 }
 
 func newFleet(t *testing.T, ids ...int) *fleet {
 	t.Helper()
-	f := &fleet{ensemble: &ensemble{t: t, servers: map[int]*peer.Server{}}, lines: map[int]string{}}
+	f := &fleet{ensemble: &ensemble{t: t, servers: map[int]*peer.Server{}, lines: map[int]string{}}}
 	for _, id := range ids {
 		f.address(id, "127.0.0.1")
 	}
@@ -44,14 +42,6 @@ func newFleet(t *testing.T, ids ...int) *fleet {
 // address gives a server's line new ports.
 func (f *fleet) address(id int, host string) {
 	f.lines[id] = fmt.Sprintf("%s:%d:%d", host, peer.FreePort(f.t), peer.FreePort(f.t))
-}
-
-// file is the server lines as all files should have them.
-func (f *fleet) file() (lines []string) {
-	for _, id := range slices.Sorted(maps.Keys(f.lines)) {
-		lines = append(lines, fmt.Sprintf("server.%d=%s", id, f.lines[id]))
-	}
-	return lines
 }
 
 // launch starts a server with an empty directory and the newest lines.
@@ -103,18 +93,6 @@ func (f *fleet) roll(ids ...int) {
 		f.servers[id].Launch(f.t)
 		f.eventually(fmt.Sprintf("server %d is back", id), func() bool { return f.takesClients(id) })
 	}
-}
-
-func (f *fleet) ownDir(id int) string { return filepath.Join(f.servers[id].DataDir, "zooraft") }
-
-// status is what the leader says of the ensemble.
-func (f *fleet) status() (s admin.EnsembleStatus, err error) {
-	for _, id := range f.ids {
-		if s, err = admin.FetchEnsemble(context.Background(), f.ownDir(id)); err == nil && s.Leader == int64(id) {
-			return s, nil
-		}
-	}
-	return s, fmt.Errorf("no leader answers: %w", err)
 }
 
 // settle waits until the members are these, negative numbers for observers, all
@@ -330,7 +308,7 @@ func TestAnOperatorMovesLeadershipRemovesTheDeadAndRecovers(t *testing.T) {
 
 // Each server's own line says 0.0.0.0, as is common in containers.
 func TestServersWhoseOwnLinesSayEverywhereFormAnEnsemble(t *testing.T) {
-	f := &fleet{ensemble: &ensemble{t: t, servers: map[int]*peer.Server{}}, lines: map[int]string{}}
+	f := &fleet{ensemble: &ensemble{t: t, servers: map[int]*peer.Server{}, lines: map[int]string{}}}
 	for _, id := range []int{1, 2, 3} {
 		f.address(id, "127.0.0.1")
 	}

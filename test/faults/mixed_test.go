@@ -3,28 +3,59 @@ package faults
 import (
 	"math/rand/v2"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/zooraft/zooraft/test/peer"
 )
 
 // Clients write down what they were told while servers are killed, stopped, cut
-// off, slowed and emptied, and their machines fail, in a random order.
+// off, slowed and emptied, their machines fail, members join, leave, are replaced
+// and change their roles, in a random order. One server is an observer from the
+// beginning and suffers what the others do; at the end two servers join, which
+// then must hold what the others hold.
 func TestPromisesHoldUnderRandomFaults(t *testing.T) {
-	for store, usual := range map[string]time.Duration{"wal": 30 * time.Second, "bolt": 15 * time.Second} {
+	for i, store := range []string{"wal", "bolt"} {
 		if only := os.Getenv("FAULTS_STORE"); only != "" && only != store {
 			continue
 		}
 		t.Run(store, func(t *testing.T) {
 			seed := seedOf(t, 1)
-			t.Logf("repeat with FAULTS_SEED=%d FAULTS_STORE=%s", seed, store)
-			w := newWorld(start(t, options{servers: serversOf(t, 3), crooked: true, store: store}), seed)
+			o := options{servers: serversOf(t, 3), observers: 1, crooked: true, store: store, members: byFiles}
+			if (seed+uint64(i))%2 == 1 {
+				o.members = byReconfig
+			}
+			smallDisk(t, &o, int(seed%uint64(o.servers))+1)
+			t.Logf("repeat with FAULTS_SEED=%d FAULTS_STORE=%s FAULTS_SERVERS=%d; members change %v", seed, store, o.servers, o.members)
+			w := newWorld(start(t, o), seed)
 			w.prepare()
 			w.startWorkers()
 			r := &runner{world: w, rng: rand.New(rand.NewPCG(seed, 0))}
-			r.hurt(lengthOf(t, usual), r.chosen(allFaults()))
+			r.hurt(lengthOf(t, []time.Duration{30 * time.Second, 15 * time.Second}[i]), r.chosen(allFaults()))
+			if !slices.Contains(w.e.ids, w.e.guests()[0]) {
+				r.join(func() {})
+			}
 			w.finish()
 		})
+	}
+}
+
+// smallDisk gives one server a disk that can be filled, if this machine allows
+// it. The crooked machines' disks can be full everywhere.
+func smallDisk(t *testing.T, o *options, id int) {
+	if !mountable(t.TempDir()) {
+		t.Log("this machine mounts no small disk")
+		return
+	}
+	o.smallDisk, o.smallDiskAt = id, peer.Disk(t, 512)
+	o.dataDir = func(server int) string {
+		if server != id {
+			return ""
+		}
+		return filepath.Join(o.smallDiskAt, "data")
 	}
 }
 

@@ -43,7 +43,7 @@ type fabric struct {
 	conns   map[*pipe]struct{}   // guarded by mu
 	wg      sync.WaitGroup       // accept loops and pipes
 	ended   chan struct{}        // closed at the end of the test
-	targets map[int]string       // by server: where its peer port is
+	targets map[int]string       // by server: where its peer port is; guarded by mu, read freely by the test itself
 	fronts  map[int]net.Listener // by server: its proxy
 }
 
@@ -120,6 +120,19 @@ func (f *fabric) move(t testing.TB, id int) {
 	go f.accept(id, l)
 }
 
+// join opens a proxy for another server, or another one for a server that has
+// moved: target is where its peer port will be.
+func (f *fabric) join(t testing.TB, id int, target string) {
+	t.Helper()
+	if _, known := f.targets[id]; known {
+		f.refuse(id)
+	}
+	f.mu.Lock()
+	f.targets[id] = target
+	f.mu.Unlock()
+	f.move(t, id)
+}
+
 // address is where the other servers reach a server.
 func (f *fabric) address(id int) string { return f.fronts[id].Addr().String() }
 
@@ -151,7 +164,10 @@ func (f *fabric) serve(to int, a net.Conn) {
 	if !f.pass(pair{from, to}) {
 		return
 	}
-	b, err := net.DialTimeout("tcp", f.targets[to], time.Second)
+	f.mu.Lock()
+	target := f.targets[to]
+	f.mu.Unlock()
+	b, err := net.DialTimeout("tcp", target, time.Second)
 	if err != nil {
 		return
 	}

@@ -13,24 +13,33 @@ import (
 // fault is one way to hurt an ensemble: it does harm, holds it, and takes it
 // back.
 type fault struct {
-	name string
-	run  func(r *runner)
-	// needs is what the servers must be for it: any, crooked, or crooked with
-	// the log store whose files a crooked machine has.
+	name  string
+	run   func(r *runner)
 	needs need
 }
 
+// need is what an ensemble must be to suffer a fault.
 type need int
 
 const (
 	anyServers need = iota
 	crookedServers
-	crookedFiles
+	// aSmallDisk is of one server: options.smallDisk.
+	aSmallDisk
+	changingMembers
 )
 
 // has tells whether an ensemble can suffer a fault.
 func (e *ensemble) has(n need) bool {
-	return n == anyServers || e.controls != nil && (n == crookedServers || e.store == "wal")
+	switch n {
+	case crookedServers:
+		return e.controls != nil
+	case aSmallDisk:
+		return e.options.smallDisk != 0
+	case changingMembers:
+		return e.options.members != never
+	}
+	return true
 }
 
 // runner applies faults. One at a time: two at once could take the majority

@@ -114,14 +114,15 @@ func (s *session) connected() *client.Conn {
 		if s.world.stopped() || !s.world.rest(time.Duration(5+s.rng.IntN(20))*time.Millisecond) {
 			return nil
 		}
-		s.connectTo(s.world.e.ids[s.rng.IntN(len(s.world.e.ids))])
+		doors := s.world.e.doors()
+		s.connectTo(doors[s.rng.IntN(len(doors))])
 	}
 }
 
 // connectTo tries one server; s.conn is nil if that fails.
-func (s *session) connectTo(server int) {
+func (s *session) connectTo(at door) {
 	s.drop()
-	c, err := dial(s.world.e.address(server), s.id, s.password, s.seen)
+	c, err := dial(at.address, s.id, s.password, s.seen)
 	if errors.Is(err, client.ErrExpired) {
 		old := s.id
 		s.id, s.password = 0, nil
@@ -134,9 +135,9 @@ func (s *session) connectTo(server int) {
 		return
 	}
 	if s.id != 0 && c.Session() != s.id {
-		s.world.wrong("server %d answered session %v with session %v", server, s.id, c.Session())
+		s.world.wrong("server %d answered session %v with session %v", at.id, s.id, c.Session())
 	}
-	s.conn, s.server, s.id, s.password = c, server, c.Session(), c.Password()
+	s.conn, s.server, s.id, s.password = c, at.id, c.Session(), c.Password()
 	s.conns++
 	s.world.mu.Lock()
 	s.world.notes.passwords[s.id] = s.password

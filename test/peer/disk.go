@@ -3,6 +3,7 @@ package peer
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -14,8 +15,14 @@ import (
 // SmallDisk mounts a file system of 64 MiB that can be filled.
 func SmallDisk(t testing.TB) string {
 	t.Helper()
+	return Disk(t, 64)
+}
+
+// Disk mounts a file system of so many MiB.
+func Disk(t testing.TB, mebibytes int) string {
+	t.Helper()
 	dir := t.TempDir()
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=64m"); err != nil {
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%dm", mebibytes)); err != nil {
 		toolchain.Lacks(t, "the right to mount a tmpfs")
 	}
 	t.Cleanup(func() {

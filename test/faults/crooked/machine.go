@@ -19,9 +19,9 @@ import (
 type Settings struct {
 	// ClockOffset is added to the wall clock's time.
 	ClockOffset time.Duration
-	// Sync is what a sync of the log does: "" works, "hang" waits until it is
-	// set otherwise, "fail" returns an I/O error.
-	Sync string
+	// Disk is how the log's disk is: "" good, "hang" lets syncs wait until it is
+	// set otherwise, "fail" fails them with an I/O error, "full" has no space.
+	Disk string
 	// RefuseEvery makes Raft refuse each so-manieth entry that is proposed
 	// here; 0 for none.
 	RefuseEvery int
@@ -104,18 +104,29 @@ func (m *machine) refuse() error {
 func (m *machine) sync() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for m.settings.Sync == "hang" {
+	for m.settings.Disk == "hang" {
 		m.changed.Wait()
 	}
-	if m.settings.Sync == "fail" {
+	switch m.settings.Disk {
+	case "fail":
 		return syscall.EIO
+	case "full":
+		return syscall.ENOSPC
+	}
+	return nil
+}
+
+// space fails if there is none.
+func (m *machine) space() error {
+	if m.get().Disk == "full" {
+		return syscall.ENOSPC
 	}
 	return nil
 }
 
 func (m *machine) files() consensus.FS { return crookedFiles{machine: m} }
 
-// crookedFiles are the operating system's, but for their syncs.
+// crookedFiles are the operating system's, but for their syncs and their space.
 type crookedFiles struct {
 	consensus.OSFS
 	machine *machine
@@ -123,6 +134,9 @@ type crookedFiles struct {
 
 // Create implements types.VFS.
 func (c crookedFiles) Create(dir, name string, size uint64) (types.WritableFile, error) {
+	if err := c.machine.space(); err != nil {
+		return nil, err
+	}
 	f, err := c.OSFS.Create(dir, name, size)
 	return crookedFile{f, c.machine}, err
 }
@@ -133,9 +147,26 @@ func (c crookedFiles) OpenWriter(dir, name string) (types.WritableFile, error) {
 	return crookedFile{f, c.machine}, err
 }
 
+// WriteFile implements consensus.FS.
+func (c crookedFiles) WriteFile(dir, name string, data []byte) error {
+	if err := c.machine.sync(); err != nil {
+		return err
+	}
+	return c.OSFS.WriteFile(dir, name, data)
+}
+
 type crookedFile struct {
 	types.WritableFile
 	machine *machine
+}
+
+// WriteAt implements types.WritableFile. A disk that fills up takes a part.
+func (f crookedFile) WriteAt(p []byte, at int64) (int, error) {
+	if err := f.machine.space(); err != nil {
+		n, _ := f.WritableFile.WriteAt(p[:len(p)/2], at)
+		return n, err
+	}
+	return f.WritableFile.WriteAt(p, at)
 }
 
 // Sync implements types.WritableFile.

@@ -1,6 +1,6 @@
 // Command crooked is `zooraft serve` with a machine below it that can be made to
-// fail: its wall clock can be set off, its disk can hang or fail on a sync, and
-// Raft can refuse entries. Everything else is the product's own code.
+// fail: its wall clock can be set off, its disk can hang, fail on a sync or have no
+// space, and Raft can refuse entries. Everything else is the product's own code.
 //
 // It is told by a file of settings, which it looks at all the time and which
 // outlives it, and asked by HTTP on loopback.
@@ -63,7 +63,7 @@ func run(logger *slog.Logger) error {
 	go m.watch(ctx)
 	s, err := server.Start(server.Options{
 		Config: effective, Build: admin.CurrentBuild("crooked"), Logger: logger, Clock: m.clock(),
-		Embedding: server.Embedding{FS: m.files(), Refuse: m.refuse},
+		Embedding: server.Embedding{FS: m.files(), BoltSynced: m.sync, Refuse: m.refuse},
 	})
 	if err != nil {
 		return err
