@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -98,7 +99,7 @@ func launch(t testing.TB, o options) *ensemble {
 		if id > o.servers {
 			role = observer
 		}
-		e.name(id, role)
+		e.name(id, role, "")
 	}
 	for _, id := range e.ids {
 		e.add(id)
@@ -111,14 +112,21 @@ func (e *ensemble) freeAddress() string {
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(peer.FreePort(e.t)))
 }
 
-// name gives a server its line, with the address of its proxy.
-func (e *ensemble) name(id int, role string) {
+// name gives a server its line, with the address of its proxy. A reconfig needs
+// the address for clients in it too: client, or a new one if that is "".
+func (e *ensemble) name(id int, role, client string) {
 	host, port, _ := net.SplitHostPort(e.net.address(id)) // an address of ours always splits
 	e.lines[id] = fmt.Sprintf("%s:%s:%d:%s", host, port, peer.FreePort(e.t), role)
+	if e.options.members == byReconfig {
+		e.lines[id] += ";" + cmp.Or(client, e.freeAddress())
+	}
 }
 
 // role is what a server's line says.
-func (e *ensemble) role(id int) string { return e.lines[id][strings.LastIndex(e.lines[id], ":")+1:] }
+func (e *ensemble) role(id int) string {
+	peers, _, _ := strings.Cut(e.lines[id], ";")
+	return peers[strings.LastIndex(peers, ":")+1:]
+}
 
 // file is the server lines as all files should have them.
 func (e *ensemble) file() (lines []string) {
@@ -151,6 +159,9 @@ func (e *ensemble) add(id int) {
 	}
 	if e.role(id) == observer {
 		config["peerType"] = observer
+	}
+	if _, client, ok := strings.Cut(e.lines[id], ";"); ok {
+		config["clientPortAddress"], config["clientPort"], _ = net.SplitHostPort(client) // an address of ours always splits
 	}
 	maps.Copy(config, o.config)
 	maps.Copy(config, o.members.config())
@@ -202,6 +213,10 @@ func keepLog(t testing.TB, id int, s *peer.Server) {
 	if !t.Failed() {
 		return
 	}
+	// What there is most of says least.
+	text = strings.Join(slices.DeleteFunc(strings.Split(text, "\n"), func(line string) bool {
+		return strings.Contains(line, "snapshot taken") || strings.Contains(line, "whose time is up") || strings.Contains(line, "closed the connection")
+	}), "\n")
 	if len(text) > 3000 {
 		text = "…" + text[len(text)-3000:]
 	}

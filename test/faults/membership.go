@@ -99,7 +99,7 @@ func (e *ensemble) published() bool {
 		c.Drop()
 		var lines []string
 		for _, line := range strings.Split(string(text), "\n") {
-			if line, _, _ = strings.Cut(line, ";"); strings.HasPrefix(line, "server.") {
+			if strings.HasPrefix(line, "server.") {
 				lines = append(lines, line)
 			}
 		}
@@ -190,7 +190,8 @@ func (r *runner) reconfig(before map[int]string, harm func()) {
 			leaving = append(leaving, fmt.Sprint(id))
 		}
 	}
-	body := (&proto.ReconfigRequest{Joining: strings.Join(joining, ","), Leaving: strings.Join(leaving, ","), CurConfigID: -1}).Append(nil)
+	body := (&proto.ReconfigRequest{Joining: strings.Join(joining, ","), Leaving: strings.Join(leaving, ","),
+		NewMembers: proto.NullString, CurConfigID: -1}).Append(nil)
 	said := "none"
 	defer func() {
 		if r.e.t.Failed() {
@@ -267,12 +268,12 @@ func (r *runner) join(harm func()) {
 	before := maps.Clone(e.lines)
 	again := e.servers[e.guests()[0]] != nil && r.rng.IntN(2) == 0
 	for _, id := range e.guests() {
-		at := e.freeAddress()
+		at, client := e.freeAddress(), ""
 		if again {
-			at = e.net.targets[id]
+			at, client = e.net.targets[id], e.address(id)
 		}
 		e.net.join(e.t, id, at)
-		e.name(id, participant)
+		e.name(id, participant, client)
 	}
 	for _, id := range e.guests() {
 		if again {
@@ -312,7 +313,7 @@ func (r *runner) replace(id int) {
 	role := e.role(id)
 	e.kill(id)
 	e.net.join(e.t, id, e.freeAddress())
-	e.name(id, role)
+	e.name(id, role, "")
 	e.replaceProcess(id)
 	e.openDoors()
 	r.changeMembers(before, func() {})
@@ -346,7 +347,7 @@ func (r *runner) changeRole() {
 		return
 	}
 	id := r.pick(from)
-	e.lines[id] = strings.TrimSuffix(e.lines[id], e.role(id)) + to
+	e.lines[id] = strings.Replace(e.lines[id], ":"+e.role(id), ":"+to, 1)
 	r.changeMembers(before, r.harm())
 }
 
