@@ -154,20 +154,24 @@ func writes(e *ensemble, id int, path string) bool {
 // A leader whose disk hangs gives way, and others serve meanwhile (case 53). That
 // a short stall changes nothing is shown where no other load can: in consensus.
 func TestALeaderWhoseDiskHangsGivesWay(t *testing.T) {
-	e := start(t, options{crooked: true, store: "wal"})
-	w := newWorld(e, 1)
-	w.prepare()
-	w.startWorkers()
-	r := &runner{world: w, rng: random(1, 0)}
-	leader := e.leader(e.ids...)
-	r.rest(tick)
-	e.crook(leader, func(m *machine) { m.Disk = "hang" })
-	others := e.others(leader)
-	e.leader(others...)
-	e.eventually("another server takes a write", func() bool { return writes(e, others[0], "/while-hung") })
-	e.mend(leader)
-	e.awaitAll()
-	w.finish()
+	for _, store := range []string{"wal", "bolt"} {
+		t.Run(store, func(t *testing.T) {
+			e := start(t, options{crooked: true, store: store})
+			w := newWorld(e, 1)
+			w.prepare()
+			w.startWorkers()
+			r := &runner{world: w, rng: random(1, 0)}
+			leader := e.leader(e.ids...)
+			r.rest(tick)
+			e.crook(leader, func(m *machine) { m.Disk = "hang" })
+			others := e.others(leader)
+			e.leader(others...)
+			e.eventually("another server takes a write", func() bool { return writes(e, others[0], "/while-hung") })
+			e.mend(leader)
+			e.awaitAll()
+			w.finish()
+		})
+	}
 }
 
 // A server whose disk fails on a sync ends by itself, whoever it is: nobody
@@ -175,15 +179,20 @@ func TestALeaderWhoseDiskHangsGivesWay(t *testing.T) {
 // only a cable, it comes back.
 func TestAServerWhoseDiskFailsOnASyncEndsAndComesBack(t *testing.T) {
 	t.Parallel()
-	w := newWorld(start(t, options{crooked: true, store: "wal"}), seedOf(t, 1))
-	w.prepare()
-	w.startWorkers()
-	r := &runner{world: w, rng: random(w.seed, 0)}
-	r.rest(tick)
-	r.failDisk(r.leaderNow())
-	w.e.awaitAll()
-	r.failDisk(r.follower())
-	w.finish()
+	for _, store := range []string{"wal", "bolt"} {
+		t.Run(store, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(start(t, options{crooked: true, store: store}), seedOf(t, 1))
+			w.prepare()
+			w.startWorkers()
+			r := &runner{world: w, rng: random(w.seed, 0)}
+			r.rest(tick)
+			r.failDisk(r.leaderNow())
+			w.e.awaitAll()
+			r.failDisk(r.follower())
+			w.finish()
+		})
+	}
 }
 
 // A leader that hands over to a server that does not answer leads on, once the
