@@ -50,6 +50,11 @@ func Open(cfg Config, sm StateMachine, events Events) (_ *Node, err error) {
 	if err := n.openFiles(); err != nil {
 		return nil, err
 	}
+	if n.isElsewhere() {
+		if err := n.resettle(); err != nil {
+			return nil, err
+		}
+	}
 	if err := n.startRaft(); err != nil {
 		return nil, err
 	}
@@ -122,9 +127,6 @@ func (n *Node) openFiles() error {
 	}
 	if err := eng.confirm(); err != nil {
 		return err
-	}
-	if n.id.ServerID != n.cfg.ServerID || n.id.Former != nil {
-		return n.resettle()
 	}
 	return n.finishFounding()
 }

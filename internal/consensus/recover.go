@@ -57,6 +57,10 @@ func Recover(cfg Config, sm StateMachine, accepted bool, finish func()) (r Recov
 	if err := n.openFiles(); err != nil {
 		return r, err
 	}
+	if n.isElsewhere() {
+		return r, fmt.Errorf("%w: %s was written by %s; start it with this file instead, if it is to become server %d",
+			ErrIdentityMismatch, l.root, named(n.id.ServerID, 0), cfg.ServerID)
+	}
 	if !n.id.Formed {
 		return r, fmt.Errorf("%w: server %d has never been a member", ErrLess, cfg.ServerID)
 	}

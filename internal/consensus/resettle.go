@@ -30,6 +30,10 @@ func (n *Node) resettles(id identity) bool {
 	return (id.ServerID == 0) != n.cfg.alone() && (id.Formed || id.ServerID == 0)
 }
 
+// isElsewhere tells that the data are another server's, in whole or in part, and
+// may become this one's.
+func (n *Node) isElsewhere() bool { return n.id.ServerID != n.cfg.ServerID || n.id.Former != nil }
+
 // resettle gives the data to the server that this is now.
 func (n *Node) resettle() error {
 	stored, err := n.storedConfiguration()

@@ -132,6 +132,11 @@ func TestAServerThatIsKilledWhileItChangesItsNumberGoesOnOrBack(t *testing.T) {
 				n.write(t, want...)
 				n.close(t)
 				killedWhileItOpens(t, alone, func(n *Node) { moment.kill(t, n, 1, peers[0].Address) })
+				for _, store := range []string{LogStoreBolt, LogStoreWAL} { // a log can be moved at each moment
+					if _, err := MoveLog(alone, store); err != nil {
+						t.Fatal(err)
+					}
+				}
 				if back {
 					n := start(t, alone)
 					n.journal.await(t, len(want))
@@ -205,6 +210,10 @@ func TestTheDataOfAServerAloneDoNotBecomeAnObservers(t *testing.T) {
 	peers[2].Voter = false
 	if _, err := Open(member(3, alone.DataDir), newJournal(), newObserver()); !errors.Is(err, ErrIdentityMismatch) || !strings.Contains(err.Error(), "observer") {
 		t.Errorf("got %v", err)
+	}
+	peers[2].Voter = true
+	if _, err := Recover(member(3, alone.DataDir), newJournal(), true, func() {}); !errors.Is(err, ErrIdentityMismatch) {
+		t.Errorf("recovered under a number that it has not: %v", err)
 	}
 	n = start(t, alone)
 	n.journal.await(t, 3)
