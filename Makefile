@@ -8,8 +8,15 @@ SOAKTIME ?= 10m
 # FAULTSTIME is how many seconds each random run of faults takes in the soak.
 FAULTSTIME ?= 120
 BENCHFLAGS ?=
+REPORTFLAGS ?=
+# BASE is what bench-compare compares with, in COMPARETURNS turns.
+BASE ?= HEAD~1
+COMPARETURNS ?= 6
+COMPARETIME ?= 200ms
+# Pinned, as everything that the suites fetch.
+BENCHSTAT ?= golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
 
-.PHONY: build test lint race soak fuzz bench failover cover image clean
+.PHONY: build test lint race soak fuzz bench bench-report bench-compare failover cover image clean
 
 # One static binary, as in the container image.
 build:
@@ -48,6 +55,27 @@ fuzz:
 # for the driver, for instance BENCHFLAGS="-turns 1 -rows read,write,memory".
 bench:
 	$(GO) test ./test/bench -run '^$$' -bench Apache -benchtime 1x -timeout 6h -args $(BENCHFLAGS)
+
+# The plots of docs/performance.md, both systems, in some twenty minutes; larger
+# with REPORTFLAGS="-grow 50", one of them with REPORTFLAGS="-plots throughput".
+bench-report:
+	$(GO) test ./test/bench -run '^$$' -bench Report -benchtime 1x -timeout 12h -args -warm-up 3s -duration 2s $(REPORTFLAGS)
+
+# The hot paths of codec, tree, watch and state here and at another commit, by
+# turns: time and allocations of each operation. make bench-compare BASE=v1.0
+bench-compare:
+	mkdir -p build/bench
+	rm -f build/bench/base.txt build/bench/here.txt
+	-git worktree remove --force build/bench/base
+	git worktree add --detach build/bench/base $(BASE)
+	rm -rf build/bench/base/test/allocations
+	cp -r test/allocations build/bench/base/test/
+	for turn in $$(seq $(COMPARETURNS)); do \
+	  (cd build/bench/base && $(GO) test ./test/allocations -run '^$$' -bench Rooms -benchtime $(COMPARETIME)) >> build/bench/base.txt || exit 1; \
+	  $(GO) test ./test/allocations -run '^$$' -bench Rooms -benchtime $(COMPARETIME) >> build/bench/here.txt || exit 1; \
+	done
+	git worktree remove --force build/bench/base
+	$(GO) run $(BENCHSTAT) build/bench/base.txt build/bench/here.txt
 
 # Ten kills of each leader, ours and the real ZooKeeper's by turns.
 failover:

@@ -2,9 +2,12 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
+	"os"
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -15,6 +18,7 @@ import (
 func newBenchCommand() *cobra.Command {
 	o := bench.DefaultOptions("127.0.0.1:2181")
 	var asJSON bool
+	var page string
 	cmd := &cobra.Command{
 		Use:   "bench [workload ...]",
 		Short: "Measure a ZooKeeper or zooraft server under load",
@@ -40,7 +44,11 @@ Workloads, all of them unless some are named:
 			o.Progress = func(line string) { cmd.PrintErrln(line) }
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
+			begin := time.Now()
 			results, err := bench.Run(ctx, o)
+			if page != "" && err == nil {
+				err = writePage(page, o, begin, results)
+			}
 			if asJSON {
 				encoder := json.NewEncoder(cmd.OutOrStdout())
 				encoder.SetIndent("", "  ")
@@ -61,7 +69,17 @@ Workloads, all of them unless some are named:
 	benchFlags(cmd, &o)
 	cmd.AddCommand(newFailoverCommand())
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().StringVar(&page, "html", "", "file for a report with plots, too")
 	return cmd
+}
+
+// writePage writes the report that a browser shows.
+func writePage(path string, o bench.Options, begin time.Time, results []bench.Result) error {
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(bench.WriteHTML(file, o, begin, results), file.Close())
 }
 
 func benchFlags(cmd *cobra.Command, o *bench.Options) {
@@ -74,6 +92,8 @@ func benchFlags(cmd *cobra.Command, o *bench.Options) {
 	f.IntVar(&o.Rounds, "rounds", o.Rounds, "how often watches and ephemerals are measured, at least")
 	f.DurationVar(&o.Timeline, "timeline", o.Timeline, "length of the slices of time to give results by, too; 0 for none")
 	f.BoolVar(&o.Keep, "keep", o.Keep, "leave the nodes, of fill for instance")
+	f.BoolVar(&o.Filled, "filled", o.Filled, "have reads and writes choose from the nodes that fill has left, with the same --root, --nodes and --flat")
+	f.IntVar(&o.WatchesEach, "watches-each", o.WatchesEach, "nodes that each session of the workload sessions watches")
 	f.BoolVar(&o.Flat, "flat", o.Flat, "have fill make all nodes children of one")
 	f.IntVar(&o.ValueSize, "value-size", o.ValueSize, "bytes of data in a node")
 	f.IntVar(&o.Nodes, "nodes", o.Nodes, "nodes that reads and writes choose from, that fill makes, that end with their session in ephemerals")

@@ -67,7 +67,7 @@ func (c *crowd) listen(l *lane) {
 		}
 		xid, code, err := l.answer(frame)
 		switch {
-		case err != nil || xid > 0 && code != proto.ErrOK:
+		case err != nil || xid > 0 && code != proto.ErrOK && code != proto.ErrNoNode:
 			c.failed.Add(1)
 		case xid == proto.XidNotification:
 			c.reached(c.events.Add(1))
@@ -192,6 +192,11 @@ func runSessions(ctx context.Context, w workload, o Options) (Result, error) {
 	}
 	defer c.close()
 	took := time.Since(begin)
+	if o.WatchesEach > 0 {
+		if err := c.watch(ctx, o); err != nil {
+			return Result{}, err
+		}
+	}
 	o.tell(fmt.Sprintf("%d sessions are open", o.Watchers))
 	timer := time.NewTimer(o.Duration)
 	defer timer.Stop()
@@ -205,6 +210,33 @@ func runSessions(ctx context.Context, w workload, o Options) (Result, error) {
 	r := t.result(w, o, took)
 	r.Client = meter.read()
 	return r, nil
+}
+
+// watch has each session watch nodes that do not exist, all of them different.
+func (c *crowd) watch(ctx context.Context, o Options) error {
+	const atOnce = 1000
+	for from := 0; from < o.WatchesEach; from += atOnce {
+		n := min(atOnce, o.WatchesEach-from)
+		c.forget(n * len(c.lanes))
+		for i, l := range c.lanes {
+			l.mu.Lock()
+			for k := range n {
+				exists := proto.PathWatch{Path: fmt.Sprintf("%s/watched/%d/%d", o.Root, i, from+k), Watch: true}
+				start := l.begin(proto.OpExists)
+				l.out = exists.Append(l.out)
+				l.end(start)
+			}
+			err := l.flush()
+			l.mu.Unlock()
+			if err != nil {
+				return err
+			}
+		}
+		if err := c.await(ctx, o.SessionTimeout); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (o Options) tell(line string) {

@@ -13,7 +13,7 @@ import (
 // watches them by one recursive watch and has an event for each; a round is
 // from the request that ends the session to the last of these events.
 func runEphemerals(ctx context.Context, w workload, o Options) (Result, error) {
-	if _, err := createOne(ctx, o, o.Root); err != nil {
+	if err := createOne(ctx, o, o.Root); err != nil {
 		return Result{}, err
 	}
 	watcher, err := dialLane(ctx, o, 0, laneBytes)

@@ -30,7 +30,6 @@ func runFanOut(ctx context.Context, w workload, o Options) (Result, error) {
 	set := proto.SetDataRequest{Path: path, Data: value(o), Version: -1}
 	body := watch.Append(nil)
 	win := o.window(time.Now())
-	begin := time.Now()
 	var took time.Duration
 	var rounds []float64
 	for more := true; more || len(rounds) < o.Rounds; {
@@ -42,7 +41,7 @@ func runFanOut(ctx context.Context, w workload, o Options) (Result, error) {
 			return Result{}, err
 		}
 		c.forget(o.Watchers)
-		begin = time.Now()
+		begin := time.Now()
 		start := writer.begin(proto.OpSetData)
 		writer.out = set.Append(writer.out)
 		writer.end(start)

@@ -35,7 +35,7 @@ func prepare(ctx context.Context, o Options) error {
 // create makes nodes from first to the one before last, the first one ahead of
 // all others. Existing ones stay.
 func create(ctx context.Context, o Options, data []byte, connections int, path func(int) string, first, last int) error {
-	if _, err := createOne(ctx, o, path(first)); err != nil {
+	if err := createOne(ctx, o, path(first)); err != nil {
 		return err
 	}
 	var next atomic.Int64 // over all connections, so that none is left out
@@ -70,18 +70,23 @@ func create(ctx context.Context, o Options, data []byte, connections int, path f
 // fillPatience is how long creating may take: 1 h.
 const fillPatience = time.Hour
 
-// createOne makes a single node, and reports whether it was missing.
-func createOne(ctx context.Context, o Options, path string) (made bool, err error) {
+// createOne makes a single node, and those above it that are missing.
+func createOne(ctx context.Context, o Options, path string) error {
 	c, err := o.dial(ctx)
 	if err != nil {
-		return false, err
+		return err
 	}
 	defer c.Drop()
-	_, err = c.Do(proto.OpCreate, createBody(path, nil)).Wait(ctx)
-	if err != nil && client.Code(err) != proto.ErrNodeExists {
-		return false, err
+	for end := 1; end <= len(path); end++ {
+		if end < len(path) && path[end] != '/' {
+			continue
+		}
+		_, err = c.Do(proto.OpCreate, createBody(path[:end], nil)).Wait(ctx)
+		if err != nil && client.Code(err) != proto.ErrNodeExists {
+			return err
+		}
 	}
-	return err == nil, c.Close(ctx)
+	return c.Close(ctx)
 }
 
 func createBody(path string, data []byte) []byte {

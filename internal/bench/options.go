@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"slices"
 	"strings"
 	"time"
 )
@@ -41,6 +40,12 @@ type Options struct {
 	Rounds int
 	// Keep leaves what fill has made.
 	Keep bool
+	// Filled has reads and writes choose from the nodes that a fill with the same
+	// Root, Nodes and Flat has left, and leaves them, too.
+	Filled bool
+	// WatchesEach is how many nodes that do not exist each session of the
+	// workload sessions watches. Default 0.
+	WatchesEach int
 	// Flat has fill make all nodes children of one node, instead of a thousand.
 	Flat bool
 	// Progress, when set, is told when all sessions are open, for instance.
@@ -109,8 +114,8 @@ func (o Options) Validate() error {
 		return fmt.Errorf("%w: the value size must be 0 to %d bytes", ErrOptions, maxValueSize)
 	case o.Outstanding*o.ValueSize > maxOutstandingBytes:
 		return fmt.Errorf("%w: outstanding × value size must be %d bytes or less", ErrOptions, maxOutstandingBytes)
-	case o.Rate < 0 || o.Timeline < 0:
-		return fmt.Errorf("%w: rate and timeline must not be below 0", ErrOptions)
+	case o.Rate < 0 || o.Timeline < 0 || o.WatchesEach < 0:
+		return fmt.Errorf("%w: rate, timeline and watches of each session must not be below 0", ErrOptions)
 	case o.Duration <= 0 || o.WarmUp < 0 || o.Requests < 0:
 		return fmt.Errorf("%w: the duration must be above 0, warm-up and requests not below", ErrOptions)
 	case !strings.HasPrefix(o.Root, "/") || o.Root == "/" || strings.HasSuffix(o.Root, "/"):
@@ -122,7 +127,7 @@ func (o Options) Validate() error {
 		}
 	}
 	for _, name := range o.Workloads {
-		if !slices.Contains(Names(), name) {
+		if _, known := find(name); !known {
 			return fmt.Errorf("%w: no workload %q; there are %s", ErrOptions, name, strings.Join(Names(), ", "))
 		}
 	}

@@ -19,7 +19,7 @@ func Run(ctx context.Context, o Options) (results []Result, err error) {
 	}
 	prepared := false
 	defer func() {
-		if o.Keep {
+		if o.Keep || o.Filled {
 			return
 		}
 		// Also after an interrupt: the nodes must not stay.
@@ -30,22 +30,18 @@ func Run(ctx context.Context, o Options) (results []Result, err error) {
 		}
 	}()
 	for _, name := range o.Workloads {
-		for _, w := range workloads() {
-			if w.name != name {
-				continue
+		w, _ := find(name) // Validate has found it
+		if !w.own && !o.Filled && !prepared {
+			if err := prepare(ctx, o); err != nil {
+				return results, fmt.Errorf("prepare: %w", err)
 			}
-			if !w.own && !prepared {
-				if err := prepare(ctx, o); err != nil {
-					return results, fmt.Errorf("prepare: %w", err)
-				}
-				prepared = true
-			}
-			result, err := w.run(ctx, w, o)
-			if err != nil {
-				return results, fmt.Errorf("%s: %w", name, err)
-			}
-			results = append(results, result)
+			prepared = true
 		}
+		result, err := w.run(ctx, w, o)
+		if err != nil {
+			return results, fmt.Errorf("%s: %w", name, err)
+		}
+		results = append(results, result)
 	}
 	return results, nil
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/zooraft/zooraft/internal/proto"
@@ -32,7 +34,7 @@ func workloads() []workload {
 	return []workload{
 		{name: "read", unit: "requests", about: "getData of a random node", run: runStream, generator: mixed(100)},
 		{name: "write", unit: "requests", about: "setData of a random node", run: runStream, generator: mixed(0)},
-		{name: "mixed-90", unit: "requests", about: "90 of 100 getData, the rest setData", run: runStream, generator: mixed(90)},
+		{name: "mixed-90", unit: "requests", about: "90 of 100 getData, the rest setData; any other number from 0 to 100 likewise", run: runStream, generator: mixed(90)},
 		{name: "mixed-50", unit: "requests", about: "half getData, half setData", run: runStream, generator: mixed(50)},
 		{name: "create-delete", unit: "requests", about: "create a node, then delete it", run: runStream, generator: createDelete},
 		{name: "read-latency", unit: "requests", about: "read with one connection and one request in work", run: runSingle, generator: mixed(100)},
@@ -46,6 +48,21 @@ func workloads() []workload {
 		{name: "fill", unit: "nodes", about: "create --nodes nodes below a thousand others; --keep leaves them",
 			run: runFill, own: true, named: true},
 	}
+}
+
+// find returns the workload of a name; mixed-N is one for every N.
+func find(name string) (workload, bool) {
+	for _, w := range workloads() {
+		if w.name == name {
+			return w, true
+		}
+	}
+	text, isMix := strings.CutPrefix(name, "mixed-")
+	share, err := strconv.Atoi(text)
+	if !isMix || err != nil || share < 0 || share > 100 {
+		return workload{}, false
+	}
+	return workload{name: name, unit: "requests", run: runStream, generator: mixed(share)}, true
 }
 
 // Names returns the workloads' names.
@@ -98,7 +115,9 @@ func mixed(reads int) func(Options, int) generator {
 		once.Do(func() {
 			paths = make([]string, o.Nodes)
 			for i := range paths {
-				paths[i] = nodePath(o, i)
+				if paths[i] = nodePath(o, i); o.Filled {
+					paths[i] = fillPath(o, i)
+				}
 			}
 		})
 		random := rand.New(rand.NewPCG(o.Seed, uint64(connection)))

@@ -18,9 +18,11 @@ import (
 type writers struct {
 	addresses                []string
 	connections, outstanding int
+	reads                    int // share of requests that read, of 100
 
 	acknowledged atomic.Int64
-	quit         chan struct{} // closed to stop; nil while none run
+	line         atomic.Pointer[timeline] // nil: not followed
+	quit         chan struct{}            // closed to stop; nil while none run
 	running      sync.WaitGroup
 
 	mu      sync.Mutex
@@ -62,6 +64,9 @@ func (w *writers) stop() {
 		w.running.Wait()
 	}
 }
+
+// follow has a timeline count all answers from now on; nil ends it.
+func (w *writers) follow(line *timeline) { w.line.Store(line) }
 
 func (w *writers) writes() int64 { return w.acknowledged.Load() }
 
@@ -121,6 +126,9 @@ func (w *writers) allWrite() bool {
 func (w *writers) acknowledge(client int) {
 	now := time.Now()
 	w.acknowledged.Add(1)
+	if line := w.line.Load(); line != nil {
+		line.add(now, 1)
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.all.acknowledge(now)
@@ -171,7 +179,13 @@ func (w *writers) client(number int) {
 func (w *writers) write(c *client.Conn, number int, quit <-chan struct{}) {
 	path := fmt.Sprintf("/failover-%d", number)
 	done := make(chan *client.Call, w.outstanding)
+	turn := number
 	send := func() {
+		if turn++; turn*37%100 < w.reads { // 37 has no factor in common with 100
+			get := proto.PathWatch{Path: path}
+			c.Go(&client.Call{Op: proto.OpGetData, Body: get.Append(nil), Done: done})
+			return
+		}
 		set := proto.SetDataRequest{Path: path, Data: make([]byte, 100), Version: -1}
 		c.Go(&client.Call{Op: proto.OpSetData, Body: set.Append(nil), Done: done})
 	}

@@ -166,20 +166,7 @@ func sessionRows(b *testing.B, s *samples) {
 		site.load(b, server.Address, "sessions", "--watchers", "100", "--duration", "1s")
 		site.settle(b)
 		before := residentBytes(b, server.PID())
-		hold := exec.Command(peer.ZooraftBinary(b, false), "bench", "sessions", "--addr", server.Address,
-			"--watchers", fmt.Sprint(*sessions), "--duration", "1h")
-		stderr, err := hold.StderrPipe()
-		if err != nil {
-			b.Fatal(err)
-		}
-		if err := hold.Start(); err != nil {
-			b.Fatal(err)
-		}
-		lines := bufio.NewScanner(stderr)
-		if !lines.Scan() || !strings.Contains(lines.Text(), "are open") {
-			_ = hold.Process.Kill()
-			b.Fatalf("%s: %s", kind, lines.Text())
-		}
+		release := holdSessions(b, server, "--watchers", fmt.Sprint(*sessions))
 		site.settle(b)
 		cpu := site.cpuSeconds(b)
 		pause(min(*settle, 10*time.Second))
@@ -187,10 +174,33 @@ func sessionRows(b *testing.B, s *samples) {
 		s.add(kind, "memory/session", (after-before)/float64(*sessions))
 		s.note(kind, "memory/session", "%d sessions that ping every 10 s; resident %.0f MB before, %.0f MB with them; %.3f processors",
 			*sessions, before/1e6, after/1e6, (site.cpuSeconds(b)-cpu)/min(*settle, 10*time.Second).Seconds())
-		_ = hold.Process.Kill()
-		_ = hold.Wait() // it was killed
+		release()
 		site.stop(b)
 	}
+}
+
+// hold runs the client until it has said that its sessions are open. The
+// function that it returns kills it.
+func hold(b *testing.B, args ...string) (release func()) {
+	b.Helper()
+	command := exec.Command(peer.ZooraftBinary(b, false), args...)
+	stderr, err := command.StderrPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		b.Fatal(err)
+	}
+	release = func() {
+		_ = command.Process.Kill()
+		_ = command.Wait() // it was killed
+	}
+	lines := bufio.NewScanner(stderr)
+	if !lines.Scan() || !strings.Contains(lines.Text(), "are open") {
+		release()
+		b.Fatalf("%v: %s", args, lines.Text())
+	}
+	return release
 }
 
 // idleRows leave ensembles of three alone.
