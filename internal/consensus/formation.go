@@ -27,7 +27,9 @@ log at its first entry unnoticed. So:
   - One server decides: the participant with the lowest number. It asks all the
     others, and founds the ensemble when every participant answers that it is
     empty too and has the same configured members and roles. It stores the list
-    of founders, with their incarnations, before it tells anybody.
+    of founders, with their incarnations, before it tells anybody. An observer's
+    file keeps nobody from it: it founds nothing, and finds no participants of
+    its own opinion.
   - Every other participant becomes a founder when it learns that list from a
     server that has it, by asking or by being called, and finds its own
     incarnation in it: it stores the list, then the first entry. It never
@@ -134,7 +136,7 @@ func foundersOf(peers []Peer, id identity, answers map[int]welcome) (founders []
 			missing = append(missing, fmt.Sprintf("server %d at %s", p.ID, p.Address))
 		case ok && w.Formed:
 			return nil, "the leader to add it: server " + w.ID + " belongs to an ensemble already"
-		case ok && w.Wanted != rolesHash(peers):
+		case ok && p.Voter && w.Wanted != rolesHash(peers):
 			return nil, fmt.Sprintf("server %d to have the same server lines as this server", p.ID)
 		case p.Voter:
 			founders = append(founders, member{ID: w.ID, Address: p.Address, Voter: true})

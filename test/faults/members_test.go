@@ -3,6 +3,7 @@ package faults
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
@@ -22,7 +23,8 @@ import (
 type fleet struct {
 	*ensemble
 	world *world
-	nodes int // created so far, and acknowledged
+	own   map[string]string // settings of the servers that are launched next
+	nodes int               // created so far, and acknowledged
 }
 
 func newFleet(t *testing.T, ids ...int) *fleet {
@@ -52,10 +54,11 @@ func (f *fleet) launch(id int) {
 		f.t.Fatal(err)
 	}
 	writeMyID(f.t, dir, id)
+	config := map[string]string{"tickTime": strconv.FormatInt(tick.Milliseconds(), 10), "initLimit": "20",
+		"syncLimit": strconv.Itoa(syncLimit), "4lw.commands.whitelist": "*"}
+	maps.Copy(config, f.own)
 	s := peer.StartZooraft(f.t, peer.Options{
-		Config: map[string]string{"tickTime": strconv.FormatInt(tick.Milliseconds(), 10), "initLimit": "20",
-			"syncLimit": strconv.Itoa(syncLimit), "4lw.commands.whitelist": "*"},
-		Lines: f.file(), DataDir: dir, NoWait: true, Args: []string{"--allow-unprotected"},
+		Config: config, Lines: f.file(), DataDir: dir, NoWait: true, Args: []string{"--allow-unprotected"},
 	})
 	f.servers[id] = s
 	if !slices.Contains(f.ids, id) {
