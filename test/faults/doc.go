@@ -9,6 +9,7 @@
 //
 // Every random choice comes from a seed that is printed; FAULTS_SEED repeats a
 // run's schedule, FAULTS_SECONDS makes it longer, FAULTS_SERVERS larger,
-// FAULTS_STORE picks one log store, FAULTS_ONLY picks faults by a part of their
-// names, and FAULTS_LOGS names a folder for the servers' logs.
+// FAULTS_STORE picks one log store, FAULTS_ONLY picks faults by an expression
+// that their names match, FAULTS_LOAD_SECONDS makes the full load longer, and
+// FAULTS_LOGS names a folder for the servers' logs.
 package faults

@@ -4,8 +4,8 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -60,10 +60,14 @@ func smallDisk(t *testing.T, o *options, id int) {
 }
 
 // chosen are the faults that an ensemble can suffer, with FAULTS_ONLY those
-// whose name contains it.
+// whose names that expression matches.
 func (r *runner) chosen(from []fault) (chosen []fault) {
+	only, err := regexp.Compile(os.Getenv("FAULTS_ONLY"))
+	if err != nil {
+		r.e.t.Fatalf("FAULTS_ONLY: %v", err)
+	}
 	for _, f := range from {
-		if r.e.has(f.needs) && strings.Contains(f.name, os.Getenv("FAULTS_ONLY")) {
+		if r.e.has(f.needs) && only.MatchString(f.name) {
 			chosen = append(chosen, f)
 		}
 	}

@@ -177,8 +177,7 @@ func (r *runner) awaitMember(id int) {
 	r.hold(time.Second)
 }
 
-// hurt runs faults until the time is over. With FAULTS_ONLY only those whose
-// name contains it.
+// hurt runs faults until the time is over.
 func (r *runner) hurt(length time.Duration, from []fault) {
 	order := r.rng.Perm(len(from))
 	for i := 0; r.now() < length; i++ {
