@@ -21,6 +21,7 @@ import (
 type serveFlags struct {
 	listen, dataDir, portFile string
 	allowUnprotected          bool
+	keepMemory                bool
 	verbose                   bool
 	ephemeral                 ephemeralFlags
 }
@@ -60,6 +61,7 @@ configuration, 3 the data directory cannot be used.`,
 			if flags.ephemeral.on {
 				return serveEphemeral(ctx, &flags, newLogger(cmd.ErrOrStderr(), flags.verbose), cmd.InOrStdin(), cmd.OutOrStdout())
 			}
+			go keepMemory(ctx, !flags.keepMemory)
 			return serve(ctx, options, newLogger(cmd.ErrOrStderr(), flags.verbose), cmd.OutOrStdout())
 		},
 	}
@@ -69,6 +71,7 @@ configuration, 3 the data directory cannot be used.`,
 	f.StringVar(&flags.portFile, "port-file", "", "file to which the client port is written once the server listens")
 	f.BoolVar(&flags.allowUnprotected, "allow-unprotected", false,
 		"accept settings that ask for protection which this version does not have")
+	f.BoolVar(&flags.keepMemory, "keep-memory", false, "give no memory back to the system while nothing goes on")
 	f.BoolVar(&flags.verbose, "verbose", false, "log every connection")
 	flags.ephemeral.add(f)
 	return cmd
