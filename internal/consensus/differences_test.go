@@ -1,7 +1,12 @@
 package consensus
 
 import (
+	"errors"
+	"io"
+	"log/slog"
+	"net"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/hashicorp/go-hclog"
@@ -79,5 +84,25 @@ func TestALineOfTheLibraryIsToldOnceWhileItRepeats(t *testing.T) {
 	}
 	if n := strings.Count(out.String(), "failed to heartbeat"); n != 2 {
 		t.Errorf("%d lines:\n%s", n, out)
+	}
+}
+
+// A server that is restarted costs the others no line at ERROR: who is paged for
+// one would be paged for every restart.
+func TestAConnectionThatEndsIsNoError(t *testing.T) {
+	for name, row := range map[string]struct {
+		err  error
+		want string
+	}{
+		"closed here":   {&net.OpError{Op: "read", Err: net.ErrClosed}, ""},
+		"refused there": {&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}, "level=WARN"},
+		"ended there":   {io.EOF, "level=WARN"},
+		"anything else": {errors.New("no space"), "level=ERROR"},
+	} {
+		var out strings.Builder
+		newRaftLogger(slog.New(slog.NewTextHandler(&out, nil)), "raft").Error("failed", "peer", "a", "error", row.err)
+		if text := out.String(); row.want == "" && text != "" || !strings.Contains(text, row.want) {
+			t.Errorf("%s: logged %q", name, text)
+		}
 	}
 }

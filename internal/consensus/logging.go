@@ -2,10 +2,12 @@ package consensus
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log"
 	"log/slog"
+	"net"
 	"sync"
 	"time"
 
@@ -72,9 +74,30 @@ func slogLevel(level hclog.Level) slog.Level {
 	}
 }
 
+// gravity is the level of a line. A connection that this server has closed is
+// nothing to tell, and one that another server has lost, as each does that is
+// restarted, is no error of this one.
+func gravity(level hclog.Level, args []any) slog.Level {
+	to := slogLevel(level)
+	for i := 0; i+1 < len(args); i += 2 {
+		err, ok := args[i+1].(error)
+		if !ok || args[i] != "error" {
+			continue
+		}
+		var op *net.OpError
+		switch {
+		case errors.Is(err, net.ErrClosed):
+			return slog.LevelDebug
+		case errors.As(err, &op), errors.Is(err, io.EOF):
+			return min(to, slog.LevelWarn)
+		}
+	}
+	return to
+}
+
 // Log implements hclog.Logger.
 func (l *raftLogger) Log(level hclog.Level, msg string, args ...any) {
-	to := slogLevel(level)
+	to := gravity(level, args)
 	if to > slog.LevelDebug && l.seen.again(lineOf(msg, args), time.Now()) {
 		to = slog.LevelDebug
 	}
