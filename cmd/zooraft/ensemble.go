@@ -127,7 +127,7 @@ func printEnsemble(out io.Writer, s admin.EnsembleStatus, asJSON bool) error {
 		leader = "server " + strconv.FormatInt(s.Leader, 10)
 	}
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(table, "this server\t%d\nleader\t%s\nensemble\t%s\n\nserver\trole\twanted\taddress\t\n", s.Server, leader, s.Cluster)
+	fmt.Fprintf(table, "this server\t%d\nleader\t%s\nensemble\t%s\ncommand level\t%s\n\nserver\trole\twanted\taddress\t\n", s.Server, leader, s.Cluster, commandLevel(&s))
 	for _, m := range s.Members {
 		note := ""
 		switch {
@@ -151,6 +151,15 @@ func printEnsemble(out io.Writer, s admin.EnsembleStatus, asJSON bool) error {
 		}
 	}
 	return nil
+}
+
+// commandLevel is the level in force, and who keeps it from rising.
+func commandLevel(s *admin.EnsembleStatus) string {
+	text := strconv.Itoa(s.CommandLevel)
+	for i, id := range s.LevelWaitsFor {
+		text += []string{", a higher one waits for server ", ", "}[min(i, 1)] + strconv.Itoa(id)
+	}
+	return text
 }
 
 // withExitCode tells a server that refuses from one that does not answer.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -100,6 +101,7 @@ func printHealth(out io.Writer, h admin.Health, asJSON bool) error {
 	_, err := fmt.Fprintf(out, "live: %s\nready: %s\n", yes[h.Live], yes[h.Ready])
 	for _, line := range []struct{ key, value string }{
 		{"reason", h.Reason}, {"mode", h.Mode}, {"address", h.Address}, {"zxid", h.Zxid.String()},
+		{"command level", strconv.Itoa(h.CommandLevel)},
 		{"warning", h.Warning},
 	} {
 		if err == nil && line.value != "" {

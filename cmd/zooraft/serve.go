@@ -104,10 +104,7 @@ func serve(ctx context.Context, options config.Options, logger *slog.Logger, out
 	}
 	s, err := zooraft.Start(ctx, effective, zooraft.WithLogger(logger), zooraft.WithVersion(version))
 	if err != nil {
-		if errors.Is(err, zooraft.ErrData) {
-			return dataError{err}
-		}
-		return err
+		return markDataError(err)
 	}
 	select {
 	case <-s.Ready():
@@ -119,8 +116,16 @@ func serve(ctx context.Context, options config.Options, logger *slog.Logger, out
 	case <-ctx.Done():
 		return s.Stop()
 	case <-s.Failed():
-		return errors.Join(fmt.Errorf("the server gave up: %w", s.Err()), s.Stop())
+		return markDataError(errors.Join(fmt.Errorf("the server gave up: %w", s.Err()), s.Stop()))
 	}
+}
+
+// markDataError gives errors of the data directory their exit code.
+func markDataError(err error) error {
+	if errors.Is(err, zooraft.ErrData) {
+		return dataError{err}
+	}
+	return err
 }
 
 // announce prints the one line that says where the server is and how to

@@ -40,6 +40,11 @@ type EnsembleStatus struct {
 	// the leader what keeps it from the next change.
 	Settled  bool   `json:"settled"`
 	WaitsFor string `json:"waits_for,omitempty"`
+	// CommandLevel is in force; see docs/operations.md, Upgrading. LevelWaitsFor
+	// are, at the leader, the servers that keep it from what the leader supports:
+	// older ones, and those that do not follow.
+	CommandLevel  int   `json:"command_level"`
+	LevelWaitsFor []int `json:"command_level_waits_for,omitempty"`
 	// Warning and Reason are those of Health.
 	Warning string `json:"warning,omitempty"`
 	Reason  string `json:"reason,omitempty"`

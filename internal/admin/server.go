@@ -108,6 +108,8 @@ type Health struct {
 	Address string `json:"address"`
 	// Zxid is the last one applied.
 	Zxid proto.Zxid `json:"zxid"`
+	// CommandLevel is that of the ensemble, as this server has applied it.
+	CommandLevel int `json:"command_level"`
 	// Warning says what an operator should mend although clients are served,
 	// as server lines that differ; empty otherwise.
 	Warning string `json:"warning,omitempty"`

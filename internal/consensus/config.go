@@ -120,6 +120,10 @@ type Config struct {
 	// CloseTimeout bounds Close. Default 10 s.
 	CloseTimeout time.Duration
 
+	// CommandLevels tells the command level that is in force in the state
+	// machine, and the highest that it supports; see level.go. It is called from
+	// any goroutine and may not block. Default: 1 and 1.
+	CommandLevels func() (inForce, supports int)
 	// Stamp gives the leader's time in Unix milliseconds and the switch bits
 	// for the entry being packed. Only the batcher calls it. Default: the
 	// machine's clock and no bits.
@@ -170,11 +174,12 @@ func DefaultConfig(dataDir string) Config {
 		PeerDial: func(to Peer, timeout time.Duration) (net.Conn, error) {
 			return net.DialTimeout("tcp", to.Address, timeout)
 		},
-		Stamp:      func() (int64, uint32) { return time.Now().UnixMilli(), 0 },
-		Now:        time.Now,
-		RandInt64N: rand.Int64N,
-		FS:         OSFS{},
-		Logger:     slog.Default(),
+		CommandLevels: func() (int, int) { return 1, 1 },
+		Stamp:         func() (int64, uint32) { return time.Now().UnixMilli(), 0 },
+		Now:           time.Now,
+		RandInt64N:    rand.Int64N,
+		FS:            OSFS{},
+		Logger:        slog.Default(),
 	}
 }
 
@@ -192,8 +197,8 @@ func (c Config) Validate() error {
 	if _, ok := c.peer(c.ServerID); !ok && !c.alone() {
 		return fmt.Errorf("%w: server %d is not among the peers", ErrInvalidConfig, c.ServerID)
 	}
-	if c.Stamp == nil || c.Now == nil || c.RandInt64N == nil || c.FS == nil || c.Logger == nil || c.PeerDial == nil {
-		return fmt.Errorf("%w: Stamp, Now, RandInt64N, FS, PeerDial and Logger must be set", ErrInvalidConfig)
+	if c.Stamp == nil || c.Now == nil || c.RandInt64N == nil || c.FS == nil || c.Logger == nil || c.PeerDial == nil || c.CommandLevels == nil {
+		return fmt.Errorf("%w: CommandLevels, Stamp, Now, RandInt64N, FS, PeerDial and Logger must be set", ErrInvalidConfig)
 	}
 	ranges := []struct {
 		name      string

@@ -32,6 +32,8 @@ var (
 
 	// ErrStateMachine is the reason of a node that stopped because Apply refused an entry.
 	ErrStateMachine = errors.New("consensus: the state machine refused a log entry")
+	// ErrNewer is wrapped by what a StateMachine returns for an entry or a snapshot of a later version of the program.
+	ErrNewer = errors.New("consensus: written by a newer version")
 	// ErrDiskFailed is the reason of a node that stopped because a write or sync of its log failed.
 	ErrDiskFailed = errors.New("consensus: writing the log failed")
 	// ErrEntryFormat is returned by the entry decoder for bytes that it did not write.

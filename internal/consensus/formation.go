@@ -92,6 +92,11 @@ func (n *Node) tryFound(id identity) (reason string, err error) {
 			return "", n.adopt(w.Founders)
 		}
 	}
+	for _, w := range answers {
+		if text := n.misfit(w.ID, w.levels); w.Formed && text != "" {
+			return text, nil
+		}
+	}
 	founders, reason := foundersOf(peers, id, answers)
 	switch {
 	case reason != "":

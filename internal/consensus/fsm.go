@@ -1,6 +1,7 @@
 package consensus
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"sync/atomic"
@@ -87,7 +88,12 @@ func (f *fsm) Restore(r io.ReadCloser) error {
 	start := f.observe.clock()
 	err := f.sm.Restore(r)
 	f.observe.restored(start)
-	if err != nil {
+	switch {
+	case errors.Is(err, ErrNewer): // it is not broken, and nothing older may take its place
+		f.refused.Store(true)
+		f.broken(fmt.Errorf("restore a snapshot: %w", err))
+		return err
+	case err != nil:
 		f.spoiled(err)
 		return err
 	}

@@ -150,6 +150,10 @@ func (n *Node) growSilent(p Peer, s raft.Server, there bool) plan {
 	case w.Formed && w.ClusterID != n.stable.identity().ClusterID:
 		n.setForeign(otherEnsemble(w, n.stable.identity()))
 		return plan{waits: fmt.Sprintf("server %d: what answers at %s belongs to ensemble %s", p.ID, p.Address, w.ClusterID), absent: true}
+	case n.misfit(w.ID, w.levels) != "":
+		text := n.misfit(w.ID, w.levels)
+		n.refusals.warn(n.logger, p.Address, text)
+		return plan{waits: text, absent: true}
 	case !there:
 		id, address := raft.ServerID(w.ID), raft.ServerAddress(p.Address)
 		return n.put(fmt.Sprintf("add server %s at %s", id, address), id, address, false)

@@ -74,6 +74,7 @@ type Node struct {
 	twinSince   time.Time         // guarded by mu; since when it does, without a break
 	foreign     string            // guarded by mu; how the others' data are those of another ensemble
 	removed     bool              // guarded by mu; the others say that this server is no member
+	outdated    string            // guarded by mu; why this build cannot be a member of its ensemble any more
 	// memberWait is what keeps a leader from the next change of the membership.
 	memberWait string      // guarded by mu
 	patience   *time.Timer // guarded by mu; runs while the disk is full

@@ -307,6 +307,9 @@ func (n *Node) startRaft() error {
 		n.logger.Error("no snapshot can be restored; the whole log is replayed instead")
 		r, err = n.newRaft(config)
 	}
+	if reason := n.Err(); err != nil && reason != nil {
+		return reason // the library only says that there is no snapshot
+	}
 	if err != nil && n.snapshots.allSetAside() {
 		return fmt.Errorf("%w: no snapshot in %s can be restored and the log begins at entry %d; restore the files from a backup: %w",
 			ErrCorrupt, n.cfg.layout().snapshots(), n.log.first.Load(), err)

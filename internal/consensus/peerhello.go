@@ -1,6 +1,7 @@
 package consensus
 
 import (
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -44,6 +45,7 @@ type hello struct {
 	Founders []member `json:"founders,omitempty"`
 	// Peers are the sender's server lines, for the kinds raft and stream.
 	Peers []Peer `json:"peers,omitempty"`
+	levels
 }
 
 // welcome answers a hello.
@@ -65,6 +67,7 @@ type welcome struct {
 	// the members that the ensemble was formed of.
 	Formed   bool     `json:"formed"`
 	Founders []member `json:"founders,omitempty"`
+	levels
 }
 
 // ErrRefused is returned when a peer refuses a connection; the text says why.
@@ -108,7 +111,7 @@ func (n *Node) greet(kind, to, address string, timeout time.Duration) (net.Conn,
 	}
 	id := n.stable.identity()
 	_ = conn.SetDeadline(time.Now().Add(timeout)) // fails only on a closed socket
-	h := hello{Version: helloVersion, Kind: kind, ClusterID: id.ClusterID, From: id.raftID(), To: to}
+	h := hello{Version: helloVersion, Kind: kind, ClusterID: id.ClusterID, From: id.raftID(), To: to, levels: n.levels()}
 	switch kind {
 	case kindRaft:
 		// A server that has moved hears no leader, and asks for votes: so the
@@ -120,6 +123,9 @@ func (n *Node) greet(kind, to, address string, timeout time.Duration) (net.Conn,
 	err = writeMessage(conn, h)
 	if err == nil {
 		err = readMessage(conn, &w)
+	}
+	if err == nil && kind != kindProbe && w.ClusterID == id.ClusterID {
+		w.Refused = cmp.Or(n.misfit(w.ID, w.levels), w.Refused)
 	}
 	if err == nil && w.Refused != "" {
 		err = fmt.Errorf("%w: %s: %s", ErrRefused, address, w.Refused)
@@ -140,7 +146,7 @@ func (n *Node) answer(h hello) welcome {
 	w := welcome{
 		ClusterID: id.ClusterID, ID: id.raftID(), Peers: peers, Wanted: rolesHash(peers),
 		Formed: id.Formed, Founders: id.Founders, Leader: n.attached(),
-		Member: n.isMember(h.From),
+		Member: n.isMember(h.From), levels: n.levels(),
 	}
 	number, _ := splitRaftID(h.To)
 	from, _ := splitRaftID(h.From)
@@ -170,6 +176,8 @@ func (n *Node) answer(h hello) welcome {
 		// were replaced knows none of those that call it, and Raft grants no vote
 		// to a server outside its configuration.
 		w.Refused = fmt.Sprintf("server %d is in no configuration of this server", from)
+	default:
+		w.Refused = n.misfit(h.From, h.levels)
 	}
 	return w
 }

@@ -107,7 +107,7 @@ func (p *peerPort) welcome(conn net.Conn) {
 		return
 	}
 	if h.Kind == kindStream {
-		p.node.serveStream(tracked, h.From, h.Peers)
+		p.node.serveStream(tracked, &h)
 		return
 	}
 	select {

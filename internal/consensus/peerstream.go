@@ -179,14 +179,15 @@ func numbers(payload []byte, count int) ([]uint64, error) {
 
 // serveStream is the leader's end of a stream. A server that does not lead
 // closes it: the other one has to look again.
-func (n *Node) serveStream(conn net.Conn, from string, lines []Peer) {
+func (n *Node) serveStream(conn net.Conn, h *hello) {
+	from := h.From
 	number, _ := splitRaftID(from)
 	s := newStream(conn, number, n.cfg.StreamTimeout)
-	if err := n.takeStream(s, from); err != nil {
+	if err := n.takeStream(s, h); err != nil {
 		s.close()
 		return
 	}
-	n.compareLines(number, lines)
+	n.compareLines(number, h.Peers)
 	n.logger.Info("a server follows this one", "server", from)
 	defer func() {
 		n.followers.remove(from, s)
@@ -228,10 +229,11 @@ type followers struct {
 }
 
 type follower struct {
-	stream  *stream
-	applied uint64
-	process uint64    // which process of that server has the stream
-	heard   time.Time // when it last said how far it has applied
+	stream   *stream
+	supports int // the highest command level, as its hello said
+	applied  uint64
+	process  uint64    // which process of that server has the stream
+	heard    time.Time // when it last said how far it has applied
 }
 
 // otherThan tells whether another process of that server has a stream and has
@@ -244,7 +246,7 @@ func (f *followers) otherThan(id string, process uint64) bool {
 }
 
 // add makes a stream the one of its server, and closes the one before.
-func (f *followers) add(id string, s *stream, process uint64) {
+func (f *followers) add(id string, s *stream, process uint64, supports int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if old := f.open[id]; old != nil {
@@ -253,7 +255,7 @@ func (f *followers) add(id string, s *stream, process uint64) {
 	if f.open == nil {
 		f.open = map[string]*follower{}
 	}
-	f.open[id] = &follower{stream: s, process: process, heard: time.Now()}
+	f.open[id] = &follower{stream: s, process: process, supports: supports, heard: time.Now()}
 }
 
 func (f *followers) remove(id string, s *stream) {

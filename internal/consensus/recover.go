@@ -158,8 +158,12 @@ func (n *Node) recover(own Peer, finish func()) error {
 func (n *Node) rewriteMembers(only raft.Server, machine raft.FSM) error {
 	config := n.cfg.raftConfig(only.ID)
 	config.Logger = newRaftLogger(n.logger, "raft")
-	return raft.RecoverCluster(config, machine, n.log, n.stable, n.snapshots, newLoneTransport(only.Address),
+	err := raft.RecoverCluster(config, machine, n.log, n.stable, n.snapshots, newLoneTransport(only.Address),
 		raft.Configuration{Servers: []raft.Server{only}})
+	if reason := n.Err(); reason != nil {
+		return reason // the library only says that it could not go on
+	}
+	return err
 }
 
 // finishedFSM changes the state once before it is stored.

@@ -32,7 +32,8 @@ type StateMachine interface {
 
 	// Restore replaces the whole state with what persist once wrote. Bytes
 	// that r yields have passed their checksum. When it fails the former state
-	// must still be in force: an older snapshot is tried next.
+	// must still be in force: an older snapshot is tried next, unless the error
+	// is ErrNewer, which stops the node.
 	Restore(r io.Reader) error
 }
 

@@ -66,7 +66,7 @@ func (n *Node) Status() Status {
 	s.Queued = len(n.batcher.queue)
 	n.batcher.mu.Unlock()
 	n.mu.Lock()
-	reason, waiting, removed, twin, foreign := n.reason, n.waiting, n.removed, n.twin, n.foreign
+	reason, waiting, removed, twin, foreign, outdated := n.reason, n.waiting, n.removed, n.twin, n.foreign, n.outdated
 	s.FullSince = n.fullSince
 	if n.cluster != "" {
 		s.ClusterID = n.cluster
@@ -94,6 +94,8 @@ func (n *Node) Status() Status {
 		s.NotReady = "the disk of the log is full"
 	case s.Disk == DiskStalled:
 		s.NotReady = "the disk of the log does not answer"
+	case outdated != "" && s.LeaderID < 0:
+		s.NotReady = outdated
 	case waiting != "":
 		s.NotReady = "this server belongs to no ensemble yet and waits for " + waiting
 	case twin != "":

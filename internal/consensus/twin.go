@@ -47,7 +47,8 @@ func (s *stream) readProcess() (process uint64, asks bool, err error) {
 
 // takeStream reads whose stream this is and makes it that follower's. An error
 // says that it must be closed.
-func (n *Node) takeStream(s *stream, from string) error {
+func (n *Node) takeStream(s *stream, h *hello) error {
+	from := h.From
 	process, asks, err := s.readProcess()
 	switch {
 	case err != nil:
@@ -59,7 +60,7 @@ func (n *Node) takeStream(s *stream, from string) error {
 	case asks:
 		return errors.New("consensus: it only asked")
 	}
-	n.followers.add(from, s, process)
+	n.followers.add(from, s, process, max(h.Supports, 1))
 	return nil
 }
 

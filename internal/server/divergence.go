@@ -9,8 +9,8 @@ import (
 )
 
 // divergence compares replicas. Each follower tells the leader, with its report
-// of sessions, the newest tree digest that it keeps; the leader looks up its own
-// at the same zxid. A difference can only come from a fault of this program or
+// of sessions, the newest tree digest that it keeps, and its command level then;
+// the leader looks up its own at the same zxid. A difference can only come from a fault of this program or
 // of a machine, and nobody can say which of the two is right: so both servers
 // say it loudly and for good, and go on. An operator decides.
 type divergence struct {
@@ -33,26 +33,28 @@ func (d *divergence) newest() (message []byte) {
 		if n := len(v.Digests); n > 0 {
 			at := v.Digests[n-1]
 			message = proto.AppendLong(proto.AppendLong([]byte{messageDigest}, int64(at.Zxid)), int64(at.Digest))
+			message = proto.AppendLong(message, int64(at.Level))
 		}
 	})
 	return message
 }
 
 // compare looks at another server's digest, and tells it of a difference.
-func (d *divergence) compare(from int, zxid proto.Zxid, digest uint64) {
-	own, known := uint64(0), false
+func (d *divergence) compare(from int, told state.DigestAt) {
+	var own state.DigestAt
+	known := false
 	d.server.state.View(func(v state.View) {
-		for i := len(v.Digests) - 1; i >= 0 && v.Digests[i].Zxid >= zxid; i-- {
-			if v.Digests[i].Zxid == zxid {
-				own, known = v.Digests[i].Digest, true
+		for i := len(v.Digests) - 1; i >= 0 && v.Digests[i].Zxid >= told.Zxid; i-- {
+			if v.Digests[i].Zxid == told.Zxid {
+				own, known = v.Digests[i], true
 			}
 		}
 	})
-	if !known || own == digest {
+	if !known || own == told {
 		return
 	}
-	d.report(fmt.Sprintf("the trees of server %d and server %d differ at zxid %v: digests %x and %x",
-		d.server.serverID, from, zxid, own, digest))
+	d.report(fmt.Sprintf("the states of server %d and server %d differ at zxid %v: digests %x and %x, command levels %d and %d",
+		d.server.serverID, from, told.Zxid, own.Digest, told.Digest, own.Level, told.Level))
 	d.server.node.Broadcast(append(proto.AppendLong([]byte{messageDiffers}, int64(from)), d.reason()...))
 }
 

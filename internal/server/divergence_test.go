@@ -20,24 +20,35 @@ func TestADifferentDigestAtTheSameZxidTurnsHealthRed(t *testing.T) {
 		c.call(proto.OpCreate, create.Append(nil, proto.OpCreate))
 		s.state.View(func(v state.View) { kept = append(kept, v.Digests...) })
 	}
-	told := func(zxid proto.Zxid, digest uint64) string {
-		s.heard.take(2, proto.AppendLong(proto.AppendLong([]byte{messageDigest}, int64(zxid)), int64(digest)))
+	told := func(zxid proto.Zxid, digest uint64, level ...int64) string {
+		message := proto.AppendLong(proto.AppendLong([]byte{messageDigest}, int64(zxid)), int64(digest))
+		for _, l := range level {
+			message = proto.AppendLong(message, l)
+		}
+		s.heard.take(2, message)
 		return (*report)(s).Health().Reason
 	}
 	at := kept[0]
 	if got := told(at.Zxid, at.Digest); got != "" {
 		t.Errorf("an equal digest: %q", got)
 	}
-	if got := told(at.Zxid+1, at.Digest+1); got != "" {
+	if got := told(at.Zxid, at.Digest, 1); got != "" {
+		t.Errorf("an equal digest at the same command level: %q", got)
+	}
+	if got := told(at.Zxid+1, at.Digest+1, 2); got != "" {
 		t.Errorf("a digest of another zxid: %q", got)
 	}
-	if got := told(at.Zxid, at.Digest+1); !strings.Contains(got, "server 2 differ") {
+	if got := told(at.Zxid, at.Digest, 2); !strings.Contains(got, "server 2 differ") || !strings.Contains(got, "levels 1 and 2") {
+		t.Errorf("another command level: %q", got)
+	}
+	s.divergence.found = ""
+	if got := told(at.Zxid, at.Digest+1, 1); !strings.Contains(got, "server 2 differ") {
 		t.Errorf("a different digest: %q", got)
 	}
 	if h := (*report)(s).Health(); h.Ready {
 		t.Error("health is still green")
 	}
-	if s.metrics.digestMismatches.Value() != 1 {
-		t.Error("it was not counted once")
+	if s.metrics.digestMismatches.Value() != 2 {
+		t.Error("they were not counted")
 	}
 }

@@ -33,12 +33,13 @@ func (d *duties) start() {
 	}
 	d.reseed()
 	d.quit = make(chan struct{})
-	d.done.Add(2)
+	d.done.Add(3)
 	s := d.server
 	s.clock.Begin()
 	s.clock.Begin()
 	go d.expire(d.quit)
 	go d.reap(d.quit)
+	go d.raise(d.quit)
 	if s.distributed {
 		d.done.Add(1)
 		go d.reconfigure(d.quit)

@@ -42,6 +42,9 @@ type Embedding struct {
 	FS         consensus.FS
 	BoltSynced func() error
 	Refuse     func() error
+	// CommandLevel is the highest command level that the server supports; 0
+	// leaves the build's own. It stands for a build of another version.
+	CommandLevel byte
 	// ElectionTimeout is consensus.Config's; 0 leaves its default.
 	ElectionTimeout time.Duration
 	// Intercept is asked about each request of an established session before
@@ -175,6 +178,7 @@ func (s *Server) ConnectedSessions() []proto.SessionID {
 // log. Watches are those of this server's connections.
 type Dump struct {
 	Zxid     proto.Zxid
+	Level    byte              // the command level
 	Nodes    []DumpNode        // by path
 	Sessions []session.Session // by id
 	Watches  []admin.Watch     // by path, then session
@@ -191,7 +195,7 @@ type DumpNode struct {
 func (s *Server) Dump() Dump {
 	d := Dump{Watches: s.everyWatch()}
 	s.state.View(func(v state.View) {
-		d.Zxid, d.Sessions = v.Zxid, v.Table.All()
+		d.Zxid, d.Level, d.Sessions = v.Zxid, s.state.CommandLevel(), v.Table.All()
 		d.nodes(v.Tree, "/")
 	})
 	slices.SortFunc(d.Nodes, func(a, b DumpNode) int { return cmp.Compare(a.Path, b.Path) })

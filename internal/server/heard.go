@@ -31,7 +31,7 @@ clocks are compared.
 const (
 	messageHeard     = 'H' // when built, then (session, nanoseconds ago) each
 	messageConfirmed = 'C' // server, when built
-	messageDigest    = 'D' // zxid, tree digest
+	messageDigest    = 'D' // zxid, tree digest, command level
 	messageDiffers   = 'X' // server, what differs
 )
 
@@ -152,9 +152,12 @@ func (k *heard) take(from int, message []byte) {
 		delete(k.pardoned, from)
 		k.mu.Unlock()
 	case messageDigest:
-		zxid, digest := proto.Zxid(d.Long()), uint64(d.Long())
+		told := state.DigestAt{Zxid: proto.Zxid(d.Long()), Digest: uint64(d.Long()), Level: 1}
+		if len(d.Rest()) > 0 { // a build that knows only level 1 does not say so
+			told.Level = byte(d.Long())
+		}
 		if d.Err() == nil {
-			s.divergence.compare(from, zxid, digest)
+			s.divergence.compare(from, told)
 		}
 	case messageDiffers:
 		if server := d.Long(); d.Err() == nil && server == int64(s.serverID) {

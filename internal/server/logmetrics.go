@@ -95,5 +95,5 @@ func (m machine) Apply(index, term uint64, timeMillis int64, switches uint32, co
 			s.metrics.lastProposal.Store(int64(len(c)))
 		}
 	}
-	return m.Machine.Apply(index, term, timeMillis, switches, commands)
+	return newer(m.Machine.Apply(index, term, timeMillis, switches, commands))
 }

@@ -20,6 +20,12 @@ func (r *report) Ensemble() (s admin.EnsembleStatus, err error) {
 	s = admin.EnsembleStatus{
 		Server: int64(r.serverID), Leader: int64(status.LeaderID), Cluster: status.ClusterID,
 		Settled: m.Settled, WaitsFor: m.WaitsFor, Warning: status.Differs, Reason: status.NotReady,
+		CommandLevel: int(r.state.CommandLevel()),
+	}
+	if status.Leading {
+		if all, waitsFor := r.node.CommonLevel(); all < int(r.state.Supports()) {
+			s.LevelWaitsFor = waitsFor
+		}
 	}
 	attached := r.node.AttachedServers()
 	for _, p := range slices.Concat(m.Current, m.Wanted) {

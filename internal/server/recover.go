@@ -32,10 +32,10 @@ func Recover(c *config.Config, accepted bool) (r Recovery, err error) {
 	cc.LogStore = string(c.Storage.LogStore)
 	cc.SnapRetainCount = c.Storage.SnapRetainCount
 	(&Server{config: c}).peers(&cc)
-	machine := state.New(silent{}, watch.New(watch.NewMetrics(metrics.NewRegistry())))
-	r.Recovery, err = consensus.Recover(cc, machine, accepted, func() {
-		r.Zxid = machine.Zxid()
-		machine.SkipEpochs(recoveredEpochs)
+	m := state.New(silent{}, watch.New(watch.NewMetrics(metrics.NewRegistry())))
+	r.Recovery, err = consensus.Recover(cc, machine{m, &Server{config: c}}, accepted, func() {
+		r.Zxid = m.Zxid()
+		m.SkipEpochs(recoveredEpochs)
 	})
 	if err != nil {
 		return r, fmt.Errorf("recover: %w", dataError(err))

@@ -29,7 +29,7 @@ func (r *report) Serving() bool { return r.serving.Load() || r.readOnly.Load() }
 
 // Health implements admin.Server.
 func (r *report) Health() admin.Health {
-	h := admin.Health{Live: true, Ready: r.serving.Load(), Zxid: r.state.Zxid()}
+	h := admin.Health{Live: true, Ready: r.serving.Load(), Zxid: r.state.Zxid(), CommandLevel: int(r.state.CommandLevel())}
 	if l := r.listener.Load(); l != nil {
 		h.Address = (*l).Addr().String()
 	}

@@ -253,6 +253,7 @@ func build(o Options) (*Server, error) {
 	s.divergence = &divergence{server: s}
 	s.hook = &hook{Server: s}
 	s.state = state.New(s.hook, watch.New(watch.NewMetrics(s.registry)))
+	s.prepareLevel()
 	s.changeAskedBy = s.changeIsOf
 	s.state.CountTraffic(newTraffic(s.registry))
 	s.lastConn.Store(rand.Uint64() | 1)
@@ -275,6 +276,7 @@ func (s *Server) consensusConfig() consensus.Config {
 	}
 	c.Logger = s.logger
 	c.Stamp = s.stamp
+	c.CommandLevels = s.levels
 	c.Observe = s.logMetrics.observer(s.slowSyncs)
 	s.peers(&c)
 	s.embedding.adapt(&c)
@@ -307,7 +309,7 @@ func (s *Server) stamp() (timeMillis int64, switches uint32) {
 func dataError(err error) error {
 	for _, kind := range []error{
 		consensus.ErrLocked, consensus.ErrCorrupt, consensus.ErrLess,
-		consensus.ErrLogStoreMismatch, consensus.ErrIdentityMismatch,
+		consensus.ErrLogStoreMismatch, consensus.ErrIdentityMismatch, consensus.ErrNewer,
 	} {
 		if errors.Is(err, kind) {
 			return fmt.Errorf("%w: %w", ErrData, err)
@@ -368,8 +370,15 @@ func (s *Server) Ready() <-chan struct{} { return s.ready }
 // Failed is closed when the server has given up by itself; Err then tells why.
 func (s *Server) Failed() <-chan struct{} { return s.node.Failed() }
 
-// Err is why the server has given up, nil if it has not.
-func (s *Server) Err() error { return s.node.Err() }
+// Err is why the server has given up, nil if it has not. ErrData is in it if
+// only a newer version of the program can go on with the data.
+func (s *Server) Err() error {
+	err := s.node.Err()
+	if errors.Is(err, consensus.ErrNewer) {
+		return dataError(err)
+	}
+	return err
+}
 
 // Addr is where clients connect.
 func (s *Server) Addr() net.Addr { return (*s.listener.Load()).Addr() }

@@ -32,7 +32,7 @@ const firstLevel byte = 1
 
 // ErrCommandLevel is returned for a log entry or a snapshot of a command level
 // that this server does not support. Nothing of it has taken effect.
-var ErrCommandLevel = errors.New("state: the command level is not supported; start a newer version of zooraft")
+var ErrCommandLevel = errors.New("state: the command level is too high for this version of zooraft")
 
 // Support sets the highest command level that this server supports, in place
 // of proto.CommandVersion. It must be called before the first entry.
@@ -51,7 +51,7 @@ func RaiseBody(level byte) []byte { return proto.AppendInt(nil, int32(level)) }
 // checkLevel returns a stored level if this server supports it.
 func checkLevel(level int32, supports byte) (byte, error) {
 	if level > int32(supports) {
-		return 0, fmt.Errorf("%w: it is %d, and this version supports %d at most", ErrCommandLevel, level, supports)
+		return 0, fmt.Errorf("%w: it is %d, and %d is supported at most; start a newer version", ErrCommandLevel, level, supports)
 	}
 	return byte(max(level, int32(firstLevel))), nil
 }

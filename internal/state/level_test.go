@@ -72,8 +72,8 @@ func TestAnEntryAboveTheSupportedLevelHasNoEffect(t *testing.T) {
 		want  error
 		says  string
 	}{
-		{"a raise", func(*client) [][]byte { return [][]byte{raise(2)} }, ErrCommandLevel, "it is 2, and this version supports 1"},
-		{"a raise behind a write", func(a *client) [][]byte { return [][]byte{a.make("/x", 0), raise(7)} }, ErrCommandLevel, "it is 7, and this version supports 1"},
+		{"a raise", func(*client) [][]byte { return [][]byte{raise(2)} }, ErrCommandLevel, "it is 2, and 1 is supported"},
+		{"a raise behind a write", func(a *client) [][]byte { return [][]byte{a.make("/x", 0), raise(7)} }, ErrCommandLevel, "it is 7, and 1 is supported"},
 		{"a new command behind a write", func(a *client) [][]byte { return [][]byte{a.make("/x", 0), inVersion(2, a.make("/y", 0))} },
 			proto.ErrCommandVersion, "version 2, newest known is 1"},
 	} {
@@ -133,7 +133,7 @@ func TestASnapshotAboveTheSupportedLevelIsRefused(t *testing.T) {
 		"with what nobody knows here": withBlock(t, proto.AppendInt(proto.AppendInt(nil, extensionLevel), 9)),
 	} {
 		err := m.Restore(bytes.NewReader(snap))
-		if !errors.Is(err, ErrCommandLevel) || !strings.Contains(err.Error(), "this version supports 1") {
+		if !errors.Is(err, ErrCommandLevel) || !strings.Contains(err.Error(), "and 1 is supported at most") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -20,6 +20,8 @@ type machine struct {
 	ClockOffset time.Duration
 	Disk        string // "", "hang", "fail" or "full"
 	RefuseEvery int
+	// CommandLevel makes the program a later version at its next start.
+	CommandLevel byte
 }
 
 // control is how a crooked server is told and asked.
@@ -51,9 +53,9 @@ func (e *ensemble) crook(id int, change func(m *machine)) {
 	}
 }
 
-// mend makes a server's disk and Raft good again; its clock stays.
+// mend makes a server's disk and Raft good again; its clock and its version stay.
 func (e *ensemble) mend(id int) {
-	e.crook(id, func(m *machine) { *m = machine{ClockOffset: m.ClockOffset} })
+	e.crook(id, func(m *machine) { *m = machine{ClockOffset: m.ClockOffset, CommandLevel: m.CommandLevel} })
 }
 
 // errCrooked is returned when a crooked server does not do what it is asked.
@@ -84,6 +86,7 @@ func (e *ensemble) handOver(from, to int) error {
 // replica is a server's state as a whole.
 type replica struct {
 	Zxid     int64
+	Level    byte
 	Tree     string
 	Sessions []string
 }
@@ -118,6 +121,9 @@ func (w *world) compareReplicas(replicas map[int]replica) {
 	one := w.e.ids[0]
 	for _, id := range w.e.ids[1:] {
 		a, b := replicas[one], replicas[id]
+		if a.Level != b.Level {
+			w.wrong("server %d has command level %d, server %d %d", one, a.Level, id, b.Level)
+		}
 		if a.Tree != b.Tree {
 			w.wrong("server %d has the tree %s, server %d %s", one, a.Tree, id, b.Tree)
 		}

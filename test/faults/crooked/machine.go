@@ -25,6 +25,9 @@ type Settings struct {
 	// RefuseEvery makes Raft refuse each so-manieth entry that is proposed
 	// here; 0 for none.
 	RefuseEvery int
+	// CommandLevel is the highest command level that the program supports, 0 for
+	// the product's own. It is read at the start only.
+	CommandLevel byte
 }
 
 // machine is what lies below a server.

@@ -1,6 +1,8 @@
 // Command crooked is `zooraft serve` with a machine below it that can be made to
 // fail: its wall clock can be set off, its disk can hang, fail on a sync or have no
-// space, and Raft can refuse entries. Everything else is the product's own code.
+// space, and Raft can refuse entries. It can also stand for a later version of
+// zooraft, which supports a higher command level. Everything else is the product's
+// own code.
 //
 // It is told by a file of settings, which it looks at all the time and which
 // outlives it, and asked by HTTP on loopback.
@@ -63,7 +65,7 @@ func run(logger *slog.Logger) error {
 	go m.watch(ctx)
 	s, err := server.Start(server.Options{
 		Config: effective, Build: admin.CurrentBuild("crooked"), Logger: logger, Clock: m.clock(),
-		Embedding: server.Embedding{FS: m.files(), BoltSynced: m.sync, Refuse: m.refuse},
+		Embedding: server.Embedding{FS: m.files(), BoltSynced: m.sync, Refuse: m.refuse, CommandLevel: m.get().CommandLevel},
 	})
 	if err != nil {
 		return err
@@ -84,6 +86,7 @@ func run(logger *slog.Logger) error {
 // Replica is what a server answers about its state at one moment.
 type Replica struct {
 	Zxid     int64
+	Level    byte     // the command level
 	Tree     string   // a sum of all nodes with data and stat
 	Sessions []string // each with all that is replicated of it
 }
@@ -97,7 +100,7 @@ func questions(s *server.Server) http.Handler {
 		for _, n := range dump.Nodes {
 			fmt.Fprintf(sum, "%q %q %+v\n", n.Path, n.Data, n.Stat) // a hash never fails
 		}
-		r := Replica{Zxid: int64(dump.Zxid), Tree: fmt.Sprintf("%x", sum.Sum(nil)[:8])}
+		r := Replica{Zxid: int64(dump.Zxid), Level: dump.Level, Tree: fmt.Sprintf("%x", sum.Sum(nil)[:8])}
 		for _, row := range dump.Sessions {
 			r.Sessions = append(r.Sessions, fmt.Sprintf("%+v", row))
 		}
