@@ -68,8 +68,9 @@ func Disturbed(ctx context.Context, o DisturbedOptions) (result DisturbedResult,
 	begin := time.Now()
 	line := newTimeline(Options{Timeline: o.Slice, Duration: o.Step * time.Duration(len(steps)+1)}, window{start: begin})
 	load.follow(line)
-	for _, step := range steps {
-		if err := pause(ctx, o.Step); err != nil {
+	for i, step := range steps {
+		// By the clock: a kill or a start takes a while.
+		if err := pause(ctx, time.Until(begin.Add(o.Step*time.Duration(i+1)))); err != nil {
 			return result, err
 		}
 		result.Events = append(result.Events, Disturbance{AtSeconds: time.Since(begin).Seconds(), What: step.what})
@@ -77,7 +78,7 @@ func Disturbed(ctx context.Context, o DisturbedOptions) (result DisturbedResult,
 			return result, err
 		}
 	}
-	if err := pause(ctx, o.Step); err != nil {
+	if err := pause(ctx, time.Until(begin.Add(o.Step*time.Duration(len(steps)+1)))); err != nil {
 		return result, err
 	}
 	load.follow(nil)

@@ -113,6 +113,9 @@ func (p Plot) SVG() string {
 			xs, ys = append(xs, point[0]), append(ys, point[1])
 		}
 	}
+	for _, m := range p.Marks {
+		xs = append(xs, m.At)
+	}
 	x := newScale(xs, p.LogX, plotLeft, plotWidth-plotRight)
 	if !p.LogX && len(xs) > 0 {
 		x.low = xs[0]

@@ -1,6 +1,7 @@
 package allocations
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/zooraft/zooraft/internal/metrics"
@@ -154,6 +155,27 @@ func BenchmarkRooms(b *testing.B) {
 			for b.Loop() {
 				o.do()
 			}
+		})
+	}
+}
+
+// BenchmarkReadsOfManyGoroutines shows what the state's lock costs readers that
+// are many: a read by so many goroutines on each processor. A time that grows
+// with them is waiting.
+func BenchmarkReadsOfManyGoroutines(b *testing.B) {
+	m, _, _ := machine(b)
+	r := state.ReadRequest{
+		Header: proto.RequestHeader{Type: proto.OpGetData}, Body: (&proto.PathWatch{Path: path}).Append(nil), Identities: anyone,
+	}
+	for _, n := range []int{1, 4, 16, 64} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			b.SetParallelism(n)
+			b.RunParallel(func(pb *testing.PB) {
+				var scratch []byte
+				for pb.Next() {
+					_, scratch = m.Read(silent{}, &r, scratch)
+				}
+			})
 		})
 	}
 }

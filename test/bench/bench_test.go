@@ -19,7 +19,7 @@ import (
 
 var (
 	rows = flag.String("rows", "all", "comma list of rows: read, mixed-90, mixed-50, write, tail, latency, fanout, ephemerals, "+
-		"memory, snapshot, start, sessions, idle, failover, log")
+		"memory, snapshot, start, sessions, idle, failover, log, cores")
 	turns       = flag.Int("turns", 3, "turns; in each both systems start anew with fresh data")
 	servers     = flag.String("servers", "1,3", "comma list of the sizes of ensembles for the rows of load")
 	connections = flag.Int("connections", 64, "connections of the rows of load")
@@ -70,6 +70,7 @@ func BenchmarkAgainstApache(b *testing.B) {
 				{"sessions", []string{"sessions"}, sessionRows},
 				{"log", []string{"log"}, logRows},
 				{"idle", []string{"idle"}, idleRows},
+				{"cores", []string{"cores"}, coresRow},
 				{"failover", []string{"failover"}, failoverRow},
 			} {
 				if anyWanted(part.rows...) {

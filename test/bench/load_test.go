@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/zooraft/zooraft/internal/bench"
+	"github.com/zooraft/zooraft/test/peer"
 )
 
 // loadRows measure what clients see under load, with n servers.
@@ -53,6 +54,19 @@ func loadRows(b *testing.B, n int, s *samples) {
 	}
 }
 
+// coresRow reads from our server with one and with two processors.
+func coresRow(b *testing.B, s *samples) {
+	for _, n := range []int{1, 2} {
+		opts := options("zooraft", nil)
+		opts.Env = []string{fmt.Sprintf("GOMAXPROCS=%d", n)}
+		site := &site{kind: "zooraft", servers: []*peer.Server{peer.StartZooraft(b, opts)}}
+		r := site.load(b, site.addresses(), "read", shape()...)
+		s.add("zooraft", fmt.Sprintf("cores/%d", n), r.PerSecond)
+		s.note("zooraft", fmt.Sprintf("cores/%d", n), "client %.2f processors", r.Client.CPUSeconds/r.Client.Seconds)
+		site.stop(b)
+	}
+}
+
 // byTurns changes who comes first.
 func byTurns(sites []*site, i int) []*site {
 	if (i+turnNow)%2 == 1 {
@@ -75,6 +89,7 @@ func shape() []string {
 func measure(b *testing.B, site *site, workload, key string, s *samples) (r bench.Result) {
 	used := site.during(b, func() { r = site.load(b, site.addresses(), workload, shape()...) })
 	s.add(site.kind, key, r.PerSecond)
+	s.add(site.kind, "cpu/"+key, 1e6*used.cpu/r.PerSecond)
 	s.note(site.kind, key, "%s", describe(r, used, workload))
 	return r
 }

@@ -167,7 +167,7 @@ func failuresPlot(b *testing.B) {
 
 // sizes are up to most, each about three times the last.
 func sizes(from, most float64) (all []int) {
-	for n, third := from, true; n <= most*1.01; third = !third {
+	for n, third := from, true; n < most*0.9; third = !third {
 		all = append(all, int(n))
 		if third {
 			n *= 3
@@ -175,10 +175,7 @@ func sizes(from, most float64) (all []int) {
 			n *= 10.0 / 3
 		}
 	}
-	if last := float64(all[len(all)-1]); last < most*0.9 {
-		all = append(all, int(most))
-	}
-	return all
+	return append(all, int(most))
 }
 
 // growthPlots show what an operation costs while something grows.

@@ -29,6 +29,10 @@ var axes = []axis{
 	{"mixed-50/3", "mix 50/50, three servers", "/s", 1.5, true, 0},
 	{"write/1", "writes, 64 × 16, one server", "/s", 1.5, true, 0},
 	{"write/3", "writes, 64 × 16, three servers", "/s", 1.5, true, 0},
+	{"cpu/read/1", "processor time of the server for a read, 64 × 16, one server", "µs", 0, false, 0},
+	{"cpu/write/1", "the same for a write", "µs", 0, false, 0},
+	{"cpu/read/3", "the same for a read, three servers together", "µs", 0, false, 0},
+	{"cpu/write/3", "the same for a write, three servers together", "µs", 0, false, 0},
 	{"latency/1", "write 1 × 1, median, one server", "µs", 0.7, false, 0},
 	{"latency/3/leader", "write 1 × 1, median, three servers, at the leader", "µs", 1, false, 0},
 	{"latency/3/follower", "write 1 × 1, median, three servers, through a follower", "µs", 1, false, 0},
@@ -57,6 +61,8 @@ var axes = []axis{
 	{"snapshot/bytes", "snapshot of a million nodes of 100 bytes", "MB", 1, false, 0},
 	{"log/bytes/1024", "log for a write of 1 KiB", "bytes", 1, false, 0},
 	{"log/bytes/100", "log for a write of 100 bytes", "bytes", 1, false, 0},
+	{"cores/1", "reads, 64 × 16, one server on one processor (GOMAXPROCS)", "/s", 0, true, 0},
+	{"cores/2", "the same on two", "/s", 0, true, 0},
 }
 
 // samples are the figures of both systems by axis, in the order of the turns.
@@ -137,10 +143,13 @@ func middle(values []float64) string {
 	return figure(median(values))
 }
 
-// figure prints three significant digits, and whole numbers above.
+// figure prints three significant digits, or more of what is above 100.
 func figure(v float64) string {
-	if v == 0 || math.Abs(v) >= 100 {
+	switch a := math.Abs(v); {
+	case a >= 1000 || v == 0:
 		return fmt.Sprintf("%.0f", v)
+	case a >= 100:
+		return fmt.Sprintf("%.1f", v)
 	}
 	return fmt.Sprintf("%.3g", v)
 }
