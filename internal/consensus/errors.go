@@ -40,4 +40,7 @@ var (
 	ErrEntryFormat = errors.New("consensus: a log entry has an unknown format")
 	// ErrCloseTimeout is returned by Close when Raft did not end in time; the data directory stays locked.
 	ErrCloseTimeout = errors.New("consensus: raft did not end in time and was abandoned")
+	// errPromised is returned when an empty server has promised to become a
+	// member of one ensemble and is to become one of another.
+	errPromised = errors.New("consensus: the server has agreed to form another ensemble")
 )

@@ -26,10 +26,10 @@ log at its first entry unnoticed. So:
     another server to Raft.
   - One server decides: the participant with the lowest number. It asks all the
     others, and founds the ensemble when every participant answers that it is
-    empty too and has the same configured members and roles. It stores the list
-    of founders, with their incarnations, before it tells anybody. An observer's
-    file keeps nobody from it: it founds nothing, and finds no participants of
-    its own opinion.
+    empty too and has the same configured members and roles, and has promised
+    the list of founders, with their incarnations (promise.go). It stores the
+    list before it tells anybody. An observer's file keeps nobody from it: it
+    founds nothing, and finds no participants of its own opinion.
   - Every other participant becomes a founder when it learns that list from a
     server that has it, by asking or by being called, and finds its own
     incarnation in it: it stores the list, then the first entry. It never
@@ -66,8 +66,14 @@ func (n *Node) found() {
 			return
 		}
 		reason, err := n.tryFound(id)
-		if err != nil {
-			return // it has stopped the node
+		switch {
+		case errors.Is(err, errPromised):
+			reason = err.Error() // meanwhile
+		case errors.Is(err, ErrStopped):
+			return
+		case err != nil:
+			n.fail(err)
+			return
 		}
 		if reason != said && reason != "" {
 			n.logger.Info("this server belongs to no ensemble yet", "waits_for", reason)
@@ -87,8 +93,12 @@ func (n *Node) found() {
 func (n *Node) tryFound(id identity) (reason string, err error) {
 	peers := newWanted(n.cfg.Peers).list() // what SetMembership says is for members
 	answers := n.probeAll(peers, probeTimeout)
+	bound, err := n.review()
+	if err != nil {
+		return "", err
+	}
 	for _, w := range answers {
-		if w.Formed && isFounder(w.Founders, id.raftID()) {
+		if w.Formed && isFounder(w.Founders, id.raftID()) && n.stable.identity().bound(w.ClusterID) == "" {
 			return "", n.adopt(w.Founders)
 		}
 	}
@@ -98,13 +108,27 @@ func (n *Node) tryFound(id identity) (reason string, err error) {
 		}
 	}
 	founders, reason := foundersOf(peers, id, answers)
+	if reason != "" || decider(peers) != id.ServerID {
+		if err := n.withdraw(); err != nil {
+			return "", err
+		}
+	}
 	switch {
+	case bound != "" && mayPromise(n.stable.identity().Promised, founders) != "":
+		return bound, nil
 	case reason != "":
 		return reason, nil
 	case !slices.ContainsFunc(peers, func(p Peer) bool { return p.ID == id.ServerID && p.Voter }):
 		return "the leader to add this observer", nil
 	case decider(peers) != id.ServerID:
 		return fmt.Sprintf("server %d to form the ensemble", decider(peers)), nil
+	}
+	if reason, err := n.collect(founders); err != nil || reason != "" {
+		select {
+		case <-n.probed: // by those that were asked; they are not to be asked again at once
+		default:
+		}
+		return reason, err
 	}
 	if err := n.adopt(founders); err != nil {
 		return "", err
@@ -255,8 +279,12 @@ func (n *Node) joined(cluster string, founders []member) error {
 func (n *Node) belong(cluster string, founders []member) error {
 	n.forming.Lock()
 	defer n.forming.Unlock()
-	if n.stable.identity().Formed {
+	id := n.stable.identity()
+	if id.Formed {
 		return nil
+	}
+	if text := id.bound(cluster); text != "" {
+		return fmt.Errorf("%w: it waits for %s", errPromised, text)
 	}
 	err := n.becomeMember(cluster, founders)
 	if err != nil && !errors.Is(err, ErrStopped) {
@@ -267,7 +295,7 @@ func (n *Node) belong(cluster string, founders []member) error {
 
 func (n *Node) becomeMember(cluster string, founders []member) error {
 	err := n.stable.update(func(i *identity) {
-		i.Formed, i.ClusterID, i.Founders = true, cluster, founders
+		i.Formed, i.ClusterID, i.Founders, i.Promised = true, cluster, founders, nil
 	})
 	if err != nil {
 		return err

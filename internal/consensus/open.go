@@ -219,7 +219,8 @@ func (n *Node) clearUnformed(l layout) error {
 	}
 	rec := n.newIdentity()
 	if n.id.ServerID != 0 {
-		rec.Incarnation = n.id.Incarnation // others may have founded with it
+		// Others may have founded with it.
+		rec.Incarnation, rec.Promised = n.id.Incarnation, n.id.Promised
 	}
 	if err := n.stable.update(func(i *identity) { *i = rec }); err != nil {
 		return err

@@ -64,7 +64,8 @@ type welcome struct {
 	// Member tells that who asks is in the configuration that who answers has.
 	Member bool `json:"member,omitempty"`
 	// Formed tells that who answers belongs to an ensemble; Founders are then
-	// the members that the ensemble was formed of.
+	// the members that the ensemble was formed of, before that what it has
+	// promised.
 	Formed   bool     `json:"formed"`
 	Founders []member `json:"founders,omitempty"`
 	levels
@@ -117,6 +118,8 @@ func (n *Node) greet(kind, to, address string, timeout time.Duration) (net.Conn,
 		// A server that has moved hears no leader, and asks for votes: so the
 		// leader learns where it is.
 		h.Founders, h.Peers = id.Founders, n.cfg.Peers
+	case kindConfirm:
+		h.Founders = id.Promised
 	case kindStream:
 		h.Peers = n.cfg.Peers
 	}
@@ -148,6 +151,9 @@ func (n *Node) answer(h hello) welcome {
 		Formed: id.Formed, Founders: id.Founders, Leader: n.attached(),
 		Member: n.isMember(h.From), levels: n.levels(),
 	}
+	if !id.Formed {
+		w.Founders = id.Promised
+	}
 	number, _ := splitRaftID(h.To)
 	from, _ := splitRaftID(h.From)
 	switch {
@@ -167,6 +173,8 @@ func (n *Node) answer(h hello) welcome {
 		w.Refused = fmt.Sprintf("this server belongs to ensemble %s, not %q", id.ClusterID, h.ClusterID)
 	case h.To != id.raftID():
 		w.Refused = fmt.Sprintf("server %d was replaced: it is %s now, not %s", id.ServerID, id.raftID(), h.To)
+	case h.Kind == kindConfirm:
+		w.Refused = n.confirm(h.From, h.Founders)
 	case h.Kind != kindRaft && h.Kind != kindStream:
 		w.Refused = fmt.Sprintf("unknown kind %q", h.Kind)
 	case !id.Formed && h.ClusterID == "":

@@ -93,7 +93,7 @@ func (p *peerPort) welcome(conn net.Conn) {
 			w.Refused = err.Error()
 		}
 	}
-	if err := writeMessage(conn, w); err != nil || w.Refused != "" || h.Kind == kindProbe {
+	if err := writeMessage(conn, w); err != nil || w.Refused != "" || h.Kind == kindProbe || h.Kind == kindConfirm {
 		if w.Refused != "" {
 			p.node.refusals.warn(p.node.logger, conn.RemoteAddr().String(), w.Refused)
 		}

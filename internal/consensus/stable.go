@@ -39,6 +39,9 @@ type identity struct {
 	// Former is set while the data of a server alone become a member's or back:
 	// the ServerID that Raft's configuration may still have.
 	Former *int `json:",omitempty"`
+	// Promised is the list of founders that this server has agreed to, while it
+	// belongs to no ensemble (promise.go).
+	Promised []member
 	// FloorIndex and FloorTerm rise with each snapshot: a log and snapshots
 	// that end before it have lost something.
 	FloorIndex uint64
