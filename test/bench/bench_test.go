@@ -48,6 +48,7 @@ func BenchmarkAgainstApache(b *testing.B) {
 	peer.ZooraftBinary(b, false)
 	peer.ApacheClasspath(b)
 	s, begin, before := newSamples(), time.Now(), loadAverage(b)
+	commit := said(b, "git", "-C", toolchain.Root(), "rev-parse", "--short", "HEAD") // what the servers are built from
 	for turnNow = range *turns {
 		fmt.Printf("turn %d of %d, load average %s\n", turnNow+1, *turns, loadAverage(b))
 		b.Run(fmt.Sprintf("turn%d", turnNow+1), func(b *testing.B) {
@@ -79,7 +80,7 @@ func BenchmarkAgainstApache(b *testing.B) {
 			}
 		})
 	}
-	write(b, s, begin, before)
+	write(b, s, begin, before, commit)
 }
 
 func anyWanted(names ...string) bool {
@@ -121,9 +122,9 @@ type report struct {
 }
 
 // write prints the table with what it stands on, and keeps all figures.
-func write(b *testing.B, s *samples, begin time.Time, before string) {
+func write(b *testing.B, s *samples, begin time.Time, before, commit string) {
 	r := report{
-		Begun: begin.UTC(), Ended: time.Now().UTC(), Commit: said(b, "git", "-C", toolchain.Root(), "rev-parse", "--short", "HEAD"),
+		Begun: begin.UTC(), Ended: time.Now().UTC(), Commit: commit,
 		Go: runtime.Version(), Java: strings.Split(said(b, "java", "-version"), "\n")[0], CPUs: runtime.NumCPU(),
 		LoadBefore: before, LoadAfter: loadAverage(b), Arguments: os.Args[1:], Samples: s,
 	}
