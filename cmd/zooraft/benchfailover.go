@@ -32,7 +32,7 @@ breaks. Each leader is killed in turn, kill -9, and started again.`,
 			if err != nil {
 				return err
 			}
-			o.Systems = []bench.System{{Name: "zooraft", Command: []string{self, "serve", "--allow-unprotected"}}}
+			o.Systems = []bench.System{{Name: "zooraft", Command: []string{self, "serve"}}}
 			if classPath != "" {
 				o.Systems = append(o.Systems, bench.System{Name: "apache", Command: []string{java, "-Dzookeeper.admin.enableServer=false",
 					"-cp", classPath, "org.apache.zookeeper.server.quorum.QuorumPeerMain"}})

@@ -175,7 +175,7 @@ func (e *ensemble) add(id int) {
 		e.t.Fatal(err)
 	}
 	writeMyID(e.t, dir, id)
-	start := peer.Options{Config: config, Defines: o.members.defines(o.defines), Lines: e.file(), DataDir: dir, NoWait: true, Args: []string{"--allow-unprotected"}}
+	start := peer.Options{Config: config, Defines: o.members.defines(o.defines), Lines: e.file(), DataDir: dir, NoWait: true}
 	if o.crooked {
 		c := &control{settings: filepath.Join(e.t.TempDir(), "settings"), address: e.freeAddress()}
 		start.Program, start.Env = "./test/faults/crooked", c.env()

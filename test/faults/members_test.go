@@ -58,7 +58,7 @@ func (f *fleet) launch(id int) {
 		"syncLimit": strconv.Itoa(syncLimit), "4lw.commands.whitelist": "*"}
 	maps.Copy(config, f.own)
 	s := peer.StartZooraft(f.t, peer.Options{
-		Config: config, Lines: f.file(), DataDir: dir, NoWait: true, Args: []string{"--allow-unprotected"},
+		Config: config, Lines: f.file(), DataDir: dir, NoWait: true,
 	})
 	f.servers[id] = s
 	if !slices.Contains(f.ids, id) {

@@ -90,7 +90,7 @@ func startIslands(t *testing.T) *islands {
 			t.Fatal(err)
 		}
 		writeMyID(t, dir, id)
-		n.servers[id] = peer.StartZooraft(t, peer.Options{DataDir: dir, Lines: lines, NoWait: true, Args: []string{"--allow-unprotected"},
+		n.servers[id] = peer.StartZooraft(t, peer.Options{DataDir: dir, Lines: lines, NoWait: true,
 			Wrapper: []string{"ip", "netns", "exec", n.space(id)},
 			Config: map[string]string{"tickTime": strconv.FormatInt(tick.Milliseconds(), 10), "initLimit": "20", "syncLimit": strconv.Itoa(syncLimit),
 				"clientPort": "2181", "clientPortAddress": "0.0.0.0", "4lw.commands.whitelist": "*"}})

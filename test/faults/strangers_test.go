@@ -87,7 +87,7 @@ func TestServersWithAWrongNumberHarmNothing(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, "myid"), []byte(wrong.myid), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		s := peer.StartZooraft(t, peer.Options{DataDir: dir, Lines: lines, NoWait: true, Args: []string{"--allow-unprotected"},
+		s := peer.StartZooraft(t, peer.Options{DataDir: dir, Lines: lines, NoWait: true,
 			Config: map[string]string{"initLimit": "5", "syncLimit": "2",
 				"peerListenAddress": net.JoinHostPort("127.0.0.1", strconv.Itoa(peer.FreePort(t)))}})
 		e.eventually(wrong.name+" is named", func() bool { return strings.Contains(s.Log(), wrong.line) })
@@ -152,7 +152,7 @@ func (f *fleet) relaunchElsewhere(id int, dir string) *peer.Server {
 	s := peer.StartZooraft(f.t, peer.Options{
 		Config: map[string]string{"tickTime": strconv.FormatInt(tick.Milliseconds(), 10), "initLimit": "20", "syncLimit": strconv.Itoa(syncLimit),
 			"4lw.commands.whitelist": "*", "peerListenAddress": net.JoinHostPort("127.0.0.1", strconv.Itoa(peer.FreePort(f.t)))},
-		Lines: f.file(), DataDir: dir, NoWait: true, Args: []string{"--allow-unprotected"},
+		Lines: f.file(), DataDir: dir, NoWait: true,
 	})
 	f.t.Cleanup(func() {
 		if f.t.Failed() {

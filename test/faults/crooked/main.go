@@ -7,7 +7,7 @@
 // It is told by a file of settings, which it looks at all the time and which
 // outlives it, and asked by HTTP on loopback.
 //
-//	crooked serve zoo.cfg -Dname=value… --allow-unprotected
+//	crooked serve zoo.cfg -Dname=value…
 //
 // with CROOKED_SETTINGS, the file, and CROOKED_ADDRESS, where it is asked.
 package main
@@ -49,11 +49,11 @@ func exitCode(err error) int {
 func run(logger *slog.Logger) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	options := config.Options{AllowUnprotected: true, Environ: os.Environ()}
+	options := config.Options{Environ: os.Environ()}
 	for _, arg := range os.Args[1:] {
 		if define, ok := strings.CutPrefix(arg, "-D"); ok {
 			options.Defines = append(options.Defines, define)
-		} else if arg != "serve" && !strings.HasPrefix(arg, "--") {
+		} else if arg != "serve" {
 			options.File = arg
 		}
 	}

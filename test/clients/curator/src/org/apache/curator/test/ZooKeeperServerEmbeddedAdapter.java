@@ -78,7 +78,7 @@ public class ZooKeeperServerEmbeddedAdapter implements ZooKeeperMainFace {
             lines.add(name + "=" + properties.getProperty(name));
         }
         Files.write(config.toPath(), lines);
-        List<String> command = new ArrayList<>(List.of(program, "serve", config.getPath(), "--allow-unprotected"));
+        List<String> command = new ArrayList<>(List.of(program, "serve", config.getPath()));
         // A test sets Apache's system properties in this process, where Apache's server would see
         // them.
         for (Map.Entry<Object, Object> entry : System.getProperties().entrySet()) {
