@@ -3,11 +3,13 @@ package faults
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/zooraft/zooraft/internal/admin"
 	"github.com/zooraft/zooraft/internal/proto"
 	"github.com/zooraft/zooraft/test/peer"
 )
@@ -135,6 +137,13 @@ func TestAnUpgradeIsTakenBackBeforeTheLastServerIsReplaced(t *testing.T) {
 		e.awaitAll()
 	}
 	w.stillServed("/half-upgraded", all...)
+	last := all[len(all)-1]
+	e.eventually("the leader names the server for which a higher level waits", func() bool {
+		return slices.ContainsFunc(e.others(last), func(id int) bool {
+			s, err := admin.FetchEnsemble(context.Background(), filepath.Join(e.servers[id].DataDir, "zooraft"))
+			return err == nil && s.CommandLevel == 1 && slices.Equal(s.LevelWaitsFor, []int{last})
+		})
+	})
 	e.awaitLevel(1)
 	for _, id := range all[:len(all)-1] {
 		e.replace(id, 0)
