@@ -34,6 +34,7 @@ func TestPromisesHoldUnderRandomFaults(t *testing.T) {
 			w.prepare()
 			w.startWorkers()
 			r := &runner{world: w, rng: rand.New(rand.NewPCG(seed, 0))}
+			r.weather()
 			r.hurt(lengthOf(t, []time.Duration{30 * time.Second, 15 * time.Second}[i]), r.chosen(allFaults()))
 			if !slices.Contains(w.e.ids, w.e.guests()[0]) {
 				r.join(func() {})
@@ -41,6 +42,20 @@ func TestPromisesHoldUnderRandomFaults(t *testing.T) {
 			w.finish()
 		})
 	}
+}
+
+// weather makes all links somewhat worse than good for a whole run, in half of
+// the runs: each fault then meets messages that are late.
+func (r *runner) weather() {
+	l := link{}
+	switch r.rng.IntN(4) {
+	case 0:
+		l.delay = time.Duration(1+r.rng.IntN(10)) * time.Millisecond
+	case 1:
+		l.lossEvery = 20 + r.rng.IntN(80)
+	}
+	r.e.net.setWeather(l)
+	r.e.t.Logf("each piece takes %v longer, and 1 of %d is lost", l.delay, l.lossEvery)
 }
 
 // smallDisk gives one server a disk that can be filled, if this machine allows

@@ -39,6 +39,7 @@ type fabric struct {
 	mu      sync.Mutex
 	changed chan struct{}        // guarded by mu; closed when links change
 	links   map[pair]link        // guarded by mu
+	weather link                 // guarded by mu; of directions that no fault has hit
 	busy    map[pair]time.Time   // guarded by mu; until when a limited direction is
 	conns   map[*pipe]struct{}   // guarded by mu
 	wg      sync.WaitGroup       // accept loops and pipes
@@ -220,11 +221,25 @@ func readHello(c net.Conn) (raw []byte, from int, kind string) {
 	return raw, from, hello.Kind
 }
 
+func (f *fabric) linkLocked(d pair) link {
+	if l, hit := f.links[d]; hit {
+		return l
+	}
+	return f.weather
+}
+
+// setWeather sets what directions are like that no fault has hit.
+func (f *fabric) setWeather(l link) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.weather = l
+}
+
 // pass waits until the direction lets bytes through; false at the end.
 func (f *fabric) pass(d pair) bool {
 	for {
 		f.mu.Lock()
-		stalled, changed := f.links[d].stalled, f.changed
+		stalled, changed := f.linkLocked(d).stalled, f.changed
 		f.mu.Unlock()
 		if !stalled {
 			return true
@@ -241,7 +256,7 @@ func (f *fabric) pass(d pair) bool {
 func (f *fabric) wait(d pair, piece, n int) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	l := f.links[d]
+	l := f.linkLocked(d)
 	wait := l.delay
 	if l.lossEvery > 0 && piece%l.lossEvery == 0 {
 		wait += lossTime
