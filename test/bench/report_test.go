@@ -256,7 +256,7 @@ func growths() []growth {
 			return single(b, s, "--root", strings.Repeat("/n", n-1), "--value-size", "100")
 		}},
 		{"size", "Size of the data", "bytes", []int{100, 1000, 10_000, 100_000, 1_000_000}, func(b *testing.B, s *site, n int) []cost {
-			return single(b, s, "--value-size", fmt.Sprint(n), "--nodes", "16")
+			return single(b, s, "--value-size", fmt.Sprint(n), "--nodes", "16", "--outstanding", "1")
 		}},
 	}
 }

@@ -116,9 +116,9 @@ func (s *samples) table() string {
 			switch {
 			case x.target == 0:
 			case x.higher:
-				target, verdict = fmt.Sprintf("≥ %g", x.target), judge(median(all) >= x.target)
+				target, verdict = fmt.Sprintf("≥ %g", x.target), judge(printed(median(all)) >= x.target)
 			default:
-				target, verdict = fmt.Sprintf("≤ %g", x.target), judge(median(all) <= x.target)
+				target, verdict = fmt.Sprintf("≤ %g", x.target), judge(printed(median(all)) <= x.target)
 			}
 		}
 		if x.limit > 0 && len(z) > 0 {
@@ -128,6 +128,9 @@ func (s *samples) table() string {
 	}
 	return b.String()
 }
+
+// printed is a ratio as the table shows it: two digits after the point.
+func printed(ratio float64) float64 { return math.Round(100*ratio) / 100 }
 
 func judge(met bool) string {
 	if met {
