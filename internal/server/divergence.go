@@ -9,10 +9,11 @@ import (
 )
 
 // divergence compares replicas. Each follower tells the leader, with its report
-// of sessions, the newest tree digest that it keeps, and its command level then;
-// the leader looks up its own at the same zxid. A difference can only come from a fault of this program or
-// of a machine, and nobody can say which of the two is right: so both servers
-// say it loudly and for good, and go on. An operator decides.
+// of sessions, the newest tree digest that it keeps, its command level and the
+// hash of its session table then; the leader looks up its own at the same zxid.
+// A difference can only come from a fault of this program or of a machine, and
+// nobody can say which of the two is right: so both servers say it loudly and
+// for good, and go on. An operator decides.
 type divergence struct {
 	server *Server
 
@@ -33,14 +34,15 @@ func (d *divergence) newest() (message []byte) {
 		if n := len(v.Digests); n > 0 {
 			at := v.Digests[n-1]
 			message = proto.AppendLong(proto.AppendLong([]byte{messageDigest}, int64(at.Zxid)), int64(at.Digest))
-			message = proto.AppendLong(message, int64(at.Level))
+			message = proto.AppendLong(proto.AppendLong(message, int64(at.Level)), int64(at.Sessions))
 		}
 	})
 	return message
 }
 
 // compare looks at another server's digest, and tells it of a difference.
-func (d *divergence) compare(from int, told state.DigestAt) {
+// Without sessions it has not said their hash.
+func (d *divergence) compare(from int, told state.DigestAt, sessions bool) {
 	var own state.DigestAt
 	known := false
 	d.server.state.View(func(v state.View) {
@@ -50,11 +52,14 @@ func (d *divergence) compare(from int, told state.DigestAt) {
 			}
 		}
 	})
+	if !sessions {
+		told.Sessions = own.Sessions
+	}
 	if !known || own == told {
 		return
 	}
-	d.report(fmt.Sprintf("the states of server %d and server %d differ at zxid %v: digests %x and %x, command levels %d and %d",
-		d.server.serverID, from, told.Zxid, own.Digest, told.Digest, own.Level, told.Level))
+	d.report(fmt.Sprintf("the states of server %d and server %d differ at zxid %v: digests %x and %x, command levels %d and %d, hashes of sessions %x and %x",
+		d.server.serverID, from, told.Zxid, own.Digest, told.Digest, own.Level, told.Level, own.Sessions, told.Sessions))
 	d.server.node.Broadcast(append(proto.AppendLong([]byte{messageDiffers}, int64(from)), d.reason()...))
 }
 

@@ -20,9 +20,9 @@ func TestADifferentDigestAtTheSameZxidTurnsHealthRed(t *testing.T) {
 		c.call(proto.OpCreate, create.Append(nil, proto.OpCreate))
 		s.state.View(func(v state.View) { kept = append(kept, v.Digests...) })
 	}
-	told := func(zxid proto.Zxid, digest uint64, level ...int64) string {
+	told := func(zxid proto.Zxid, digest uint64, levelAndSessions ...int64) string {
 		message := proto.AppendLong(proto.AppendLong([]byte{messageDigest}, int64(zxid)), int64(digest))
-		for _, l := range level {
+		for _, l := range levelAndSessions {
 			message = proto.AppendLong(message, l)
 		}
 		s.heard.take(2, message)
@@ -35,6 +35,9 @@ func TestADifferentDigestAtTheSameZxidTurnsHealthRed(t *testing.T) {
 	if got := told(at.Zxid, at.Digest, 1); got != "" {
 		t.Errorf("an equal digest at the same command level: %q", got)
 	}
+	if got := told(at.Zxid, at.Digest, 1, int64(at.Sessions)); got != "" || at.Sessions == 0 {
+		t.Errorf("equal sessions, too: %q", got)
+	}
 	if got := told(at.Zxid+1, at.Digest+1, 2); got != "" {
 		t.Errorf("a digest of another zxid: %q", got)
 	}
@@ -45,10 +48,14 @@ func TestADifferentDigestAtTheSameZxidTurnsHealthRed(t *testing.T) {
 	if got := told(at.Zxid, at.Digest+1, 1); !strings.Contains(got, "server 2 differ") {
 		t.Errorf("a different digest: %q", got)
 	}
+	s.divergence.found = ""
+	if got := told(at.Zxid, at.Digest, 1, int64(at.Sessions+1)); !strings.Contains(got, "hashes of sessions") {
+		t.Errorf("other sessions: %q", got)
+	}
 	if h := (*report)(s).Health(); h.Ready {
 		t.Error("health is still green")
 	}
-	if s.metrics.digestMismatches.Value() != 2 {
+	if s.metrics.digestMismatches.Value() != 3 {
 		t.Error("they were not counted")
 	}
 }

@@ -31,7 +31,7 @@ clocks are compared.
 const (
 	messageHeard     = 'H' // when built, then (session, nanoseconds ago) each
 	messageConfirmed = 'C' // server, when built
-	messageDigest    = 'D' // zxid, tree digest, command level
+	messageDigest    = 'D' // zxid, tree digest, command level, hash of the sessions
 	messageDiffers   = 'X' // server, what differs
 )
 
@@ -156,8 +156,12 @@ func (k *heard) take(from int, message []byte) {
 		if len(d.Rest()) > 0 { // a build that knows only level 1 does not say so
 			told.Level = byte(d.Long())
 		}
+		sessions := len(d.Rest()) > 0
+		if sessions { // nor one that does not hash its sessions
+			told.Sessions = uint64(d.Long())
+		}
 		if d.Err() == nil {
-			s.divergence.compare(from, told)
+			s.divergence.compare(from, told, sessions)
 		}
 	case messageDiffers:
 		if server := d.Long(); d.Err() == nil && server == int64(s.serverID) {

@@ -47,6 +47,8 @@ type Table struct {
 	rows  []*Session
 	born  []uint64 // born[i] is the epoch in which rows[i] was made
 	epoch uint64   // raised by every Freeze
+	// hash is the sum of the rows' hashes.
+	hash uint64 // = Σ rows[i].constant() + rows[i].LastSeq × rows[i].weight()
 }
 
 // NewTable returns an empty table.
@@ -71,6 +73,7 @@ func (t *Table) own(id proto.SessionID) *Session {
 }
 
 func (t *Table) add(s *Session) {
+	t.hash += s.hash()
 	t.index[s.ID] = len(t.rows)
 	t.rows, t.born = append(t.rows, s), append(t.born, t.epoch)
 }
@@ -102,10 +105,12 @@ func (t *Table) Create(id proto.SessionID, timeoutMillis int32, password []byte,
 // numbers afresh, and returns the row. The caller has checked the password.
 func (t *Table) Renew(id proto.SessionID, timeoutMillis int32, owner proto.Origin) *Session {
 	s := t.own(id)
+	t.hash -= s.hash()
 	s.TimeoutMillis = timeoutMillis
 	s.Owner = owner
 	s.Generation++
 	s.LastSeq = 0
+	t.hash += s.hash()
 	return s
 }
 
@@ -115,7 +120,9 @@ func (t *Table) Advance(id proto.SessionID, seq uint64) bool {
 	if seq != t.Get(id).LastSeq+1 {
 		return false
 	}
-	t.own(id).LastSeq = seq
+	s := t.own(id)
+	s.LastSeq = seq
+	t.hash += s.weight()
 	return true
 }
 
@@ -125,6 +132,7 @@ func (t *Table) Remove(id proto.SessionID) {
 	if !ok {
 		return
 	}
+	t.hash -= t.rows[i].hash()
 	last := len(t.rows) - 1
 	t.rows[i], t.born[i] = t.rows[last], t.born[last]
 	t.index[t.rows[i].ID] = i
@@ -161,16 +169,24 @@ func (t *Table) Restore(s Session) {
 }
 
 // Hash is equal on replicas whose tables are equal. It is the sum of the
-// rows' hashes, so that it does not depend on order.
-func (t *Table) Hash() uint64 {
-	var sum uint64
-	for _, s := range t.rows {
-		h := fnv.New64a()
-		h.Write(s.Append(nil)) // a hash.Hash never fails
-		sum += h.Sum64()
-	}
-	return sum
+// rows' hashes, so that it does not depend on order, and kept up to date: each
+// write of a client changes its row's LastSeq, and costs one addition.
+func (t *Table) Hash() uint64 { return t.hash }
+
+func (s *Session) hash() uint64 { return s.constant() + s.LastSeq*s.weight() }
+
+// constant is the hash of all but LastSeq, which change seldom.
+func (s *Session) constant() uint64 {
+	without := *s
+	without.LastSeq = 0
+	h := fnv.New64a()
+	h.Write(without.Append(nil)) // a hash.Hash never fails
+	return h.Sum64()
 }
+
+// weight is an odd number of the session's own, so that LastSeq of one cannot
+// make up for another's. The factor is 2⁶⁴ divided by the golden ratio.
+func (s *Session) weight() uint64 { return uint64(s.ID)*0x9e3779b97f4a7c15 | 1 }
 
 // Append adds the row's encoding to dst.
 func (s *Session) Append(dst []byte) []byte {

@@ -198,6 +198,41 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
+// checkHash compares the hash that a table keeps with that of the same rows.
+func checkHash(t *testing.T, table *Table) {
+	t.Helper()
+	fresh := NewTable()
+	for _, s := range table.Rows() {
+		fresh.Restore(s)
+	}
+	if fresh.Hash() != table.Hash() {
+		t.Fatalf("the table keeps hash %x, its rows have %x", table.Hash(), fresh.Hash())
+	}
+}
+
+func TestTheHashIsKeptThroughEveryChange(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 3))
+	table := NewTable()
+	for step := range 3000 {
+		id := proto.SessionID(r.IntN(20))
+		switch row := table.Get(id); {
+		case row == nil:
+			table.Create(id, int32(step), password, proto.Origin{Server: 1, Conn: r.Uint64()})
+		case r.IntN(10) == 0:
+			table.Remove(id)
+		case r.IntN(5) == 0:
+			table.Renew(id, int32(step), proto.Origin{Server: 2, Conn: r.Uint64()})
+		case r.IntN(20) == 0:
+			table.Freeze()
+		case r.IntN(20) == 0:
+			table.Restore(Session{ID: id, Password: password, LastSeq: r.Uint64()})
+		default:
+			table.Advance(id, row.LastSeq+uint64(r.IntN(2)))
+		}
+		checkHash(t, table)
+	}
+}
+
 // Replicas compare the hash: it must not depend on the order of events, and
 // must see every field.
 func TestTheHashSeesEveryFieldAndNoOrder(t *testing.T) {
@@ -242,6 +277,7 @@ func TestTheHashSeesEveryFieldAndNoOrder(t *testing.T) {
 		}
 		other.Restore(rows[0])
 	}
+	checkHash(t, other)
 	other.Remove(id)
 	if NewTable().Hash() != 0 || other.Hash() == want {
 		t.Errorf("hash of an empty table %x", NewTable().Hash())

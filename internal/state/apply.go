@@ -140,7 +140,7 @@ func (m *Machine) take(zxid proto.Zxid) proto.Zxid {
 		if len(m.digests) == digestsKept {
 			m.digests = slices.Delete(m.digests, 0, 1)
 		}
-		m.digests = append(m.digests, DigestAt{Zxid: zxid, Digest: m.tree.Digest(), Level: m.CommandLevel()})
+		m.digests = append(m.digests, DigestAt{Zxid: zxid, Digest: m.tree.Digest(), Level: m.CommandLevel(), Sessions: m.table.Hash()})
 	}
 	return zxid
 }

@@ -86,11 +86,13 @@ const (
 	digestsKept = 1024
 )
 
-// DigestAt is the tree digest after a zxid, and the command level then.
+// DigestAt is the tree digest after a zxid, the session table's hash and the
+// command level then.
 type DigestAt struct {
-	Zxid   proto.Zxid
-	Digest uint64
-	Level  byte
+	Zxid     proto.Zxid
+	Digest   uint64
+	Level    byte
+	Sessions uint64
 }
 
 // Machine is the state of one server.
