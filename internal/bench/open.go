@@ -15,7 +15,7 @@ func runOpen(w workload, o Options, lanes []*lane, tallies []tally, errs []error
 	var (
 		group    sync.WaitGroup
 		interval = time.Duration(float64(time.Second) * float64(len(lanes)) / o.Rate)
-		begin    = time.Now()
+		begin    = win.start.Add(-o.WarmUp) // the plan does not wait for a busy machine
 		plans    = make([]plan, len(lanes))
 	)
 	for i, l := range lanes {
