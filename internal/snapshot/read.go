@@ -15,8 +15,9 @@ import (
 // when Read fails: damage may show only at the end.
 //
 // Errors wrap ErrNotSnapshot, ErrTruncated or ErrCorrupt, or are the sink's or
-// the reader's own. Memory is bounded by one node, whatever lengths a damaged
-// file claims.
+// the reader's own. Memory is bounded by a few nodes, whatever lengths a damaged
+// file claims. The sink is called by the caller's goroutine, while another one
+// decodes what comes next; that has ended when Read returns.
 func Read(r io.Reader, sink Sink) (Trailer, error) {
 	src, err := newSource(r)
 	if err != nil {
@@ -104,37 +105,6 @@ func readACLs(src *source) (map[int64][]proto.ACL, error) {
 		lists[key] = list
 	}
 	return lists, src.err
-}
-
-func readNodes(src *source, sink Sink, acls map[int64][]proto.ACL, ours bool) (nodes int64, err error) {
-	for {
-		path := src.text("a node's path")
-		if src.err != nil {
-			return nodes, src.err
-		}
-		if path == endOfNodes && nodes > 0 {
-			return nodes, nil
-		}
-		if nodes == 0 && path == "" {
-			path = proto.PathRoot
-		} else if nodes == 0 || !writablePath(path, false) {
-			return nodes, src.corrupt("a node's path", fmt.Sprintf("%q as node %d", path, nodes+1))
-		}
-		nodes++
-		data := src.buffer("a node's data")
-		d := src.small("a node's metadata", 8+proto.StatPersistedLen)
-		key, st := d.Long(), d.StatPersisted()
-		if src.err != nil {
-			return nodes, src.err
-		}
-		acl, ok := acls[key]
-		if !ok && ours {
-			return nodes, src.corrupt(path, fmt.Sprintf("its ACL list %d is not in the table", key))
-		}
-		if err := sink.Node(path, data, acl, st); err != nil {
-			return nodes, err
-		}
-	}
 }
 
 // readTails reads the parts that Apache added in 3.6 (digest) and 3.9 (zxid).

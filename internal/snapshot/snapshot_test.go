@@ -445,3 +445,36 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// endless is an input after which nobody may ask.
+type endless struct {
+	io.Reader
+	over bool // not synchronised: the race detector sees a reader that goes on
+}
+
+func (e *endless) Read(p []byte) (int, error) {
+	if e.over {
+		panic("read after Read has returned")
+	}
+	return e.Reader.Read(p)
+}
+
+// The nodes are decoded ahead of the sink, by another goroutine: when the sink
+// has had enough, that one must let go of the input.
+func TestNothingIsReadAfterTheSinkHasHadEnough(t *testing.T) {
+	lots := mustWrite(t, Content{Nodes: many(20000), Extension: []byte{}})
+	failure := errors.New("enough")
+	for range 20 {
+		in := &endless{Reader: bytes.NewReader(lots)}
+		c := &collector{fail: failure}
+		_, err := Read(in, c)
+		in.over = true
+		if !errors.Is(err, failure) || len(c.nodes) != 1 {
+			t.Fatalf("%v after %d nodes", err, len(c.nodes))
+		}
+	}
+	c, _, err := readAll(lots)
+	if err != nil || len(c.nodes) != 20001 || c.nodes[20000].path != "/node-19999" || len(c.nodes[777].data) != 100 {
+		t.Errorf("%v, %d nodes", err, len(c.nodes))
+	}
+}

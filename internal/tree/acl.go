@@ -32,12 +32,17 @@ type aclSet struct {
 type aclTable struct {
 	sets map[string]*aclSet // by encoded list
 	buf  []byte
+	last *aclSet // acquired last: the nodes of a snapshot mostly share one slice
 }
 
 func newACLTable() aclTable { return aclTable{sets: map[string]*aclSet{}} }
 
 // acquire returns the set of the list, which it may keep.
 func (x *aclTable) acquire(acl []proto.ACL) *aclSet {
+	if s := x.last; s != nil && s.refs > 0 && len(acl) > 0 && len(acl) == len(s.acl) && &acl[0] == &s.acl[0] {
+		s.refs++
+		return s
+	}
 	x.buf = proto.AppendACLs(x.buf[:0], acl)
 	s := x.sets[string(x.buf)]
 	if s == nil {
@@ -45,6 +50,7 @@ func (x *aclTable) acquire(acl []proto.ACL) *aclSet {
 		x.sets[string(x.buf)] = s
 	}
 	s.refs++
+	x.last = s
 	return s
 }
 

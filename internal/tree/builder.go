@@ -30,6 +30,9 @@ type Builder struct {
 
 	t       *Tree
 	hasRoot bool
+	// The parent of the node before: siblings mostly follow each other.
+	parentPath string
+	parent     uint32
 }
 
 // NewBuilder returns a builder without nodes.
@@ -59,17 +62,21 @@ func (b *Builder) Add(path string, data []byte, acl []proto.ACL, st proto.StatPe
 	if !ok || name == "" {
 		return fmt.Errorf("%w: %q", ErrPath, path)
 	}
-	p := b.t.find(parent)
-	if p == none {
-		return fmt.Errorf("%w: %q", ErrNoParent, path)
+	p := b.parent
+	if p == none || parent != b.parentPath {
+		if p = b.t.find(parent); p == none {
+			return fmt.Errorf("%w: %q", ErrNoParent, path)
+		}
+		b.parentPath, b.parent = parent, p
 	}
 	if kind, _ := proto.ClassifyOwner(b.t.at(p).stat.EphemeralOwner); kind == proto.OwnerSession {
 		return fmt.Errorf("%w: %q", ErrEphemeralParent, path)
 	}
-	if b.t.find(path) != none {
+	h := b.t.index.hash(path)
+	if b.t.findHashed(h, path) != none {
 		return fmt.Errorf("%w: %q", ErrDuplicate, path)
 	}
-	b.t.insert(p, path, data, acl, st)
+	b.t.insertHashed(h, p, path, data, acl, st)
 	if prefix, kind, ok := quotaNode(path); ok && kind == quotaLimitsName {
 		b.t.quotas[prefix] = struct{}{}
 	}

@@ -3,6 +3,7 @@ package tree
 import (
 	"encoding/binary"
 	"hash/crc32"
+	"slices"
 	"strings"
 
 	"github.com/zooraft/zooraft/internal/proto"
@@ -31,9 +32,10 @@ func pathDataCRC(scratch []byte, path string, data []byte) (uint32, []byte) {
 	return crc32.Update(crc32.ChecksumIEEE(scratch), crc32.IEEETable, data), scratch
 }
 
-// term returns the node's term of the digest.
-func (n *node) term() uint32 {
-	var b [digestStatLen]byte
+// term returns the node's term of the digest. It uses scratch, which it
+// returns, grown: an array of its own would escape to the heap at each call.
+func (n *node) term(scratch []byte) (uint32, []byte) {
+	b := slices.Grow(scratch[:0], digestStatLen)[:digestStatLen]
 	s := &n.stat
 	binary.BigEndian.PutUint64(b[0:], uint64(s.Czxid))
 	binary.BigEndian.PutUint64(b[8:], uint64(s.Mzxid))
@@ -44,7 +46,7 @@ func (n *node) term() uint32 {
 	binary.BigEndian.PutUint32(b[44:], uint32(s.CVersion))
 	binary.BigEndian.PutUint32(b[48:], uint32(s.AVersion))
 	binary.BigEndian.PutUint64(b[52:], uint64(s.EphemeralOwner))
-	return crc32.Update(n.crc, crc32.IEEETable, b[:])
+	return crc32.Update(n.crc, crc32.IEEETable, b), b
 }
 
 // edit returns node i for a change of stat or data; seal must follow.
@@ -58,7 +60,7 @@ func (t *Tree) edit(i uint32) *node {
 func (t *Tree) seal(n *node, path string) {
 	n.sum = 0
 	if !outsideDigest(path) {
-		n.sum = n.term()
+		n.sum, t.scratch = n.term(t.scratch)
 	}
 	t.digest += uint64(n.sum)
 }
@@ -83,7 +85,9 @@ func digestOf(chunks []*chunk) uint64 {
 		if !outsideDigest(path) {
 			c := node{stat: n.stat}
 			c.crc, scratch = pathDataCRC(scratch, path, n.data)
-			sum += uint64(c.term())
+			var term uint32
+			term, scratch = c.term(scratch)
+			sum += uint64(term)
 		}
 		return nil
 	})

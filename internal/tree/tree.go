@@ -73,7 +73,11 @@ func (t *Tree) find(path string) uint32 {
 		}
 		return none
 	}
-	h := t.index.hash(path)
+	return t.findHashed(t.index.hash(path), path)
+}
+
+// findHashed is find for a path that is not the root's, with its hash.
+func (t *Tree) findHashed(h uint64, path string) uint32 {
 	s := t.index.shard(h)
 	if len(s.slots) == 0 {
 		return none
@@ -131,11 +135,16 @@ func (t *Tree) insertRoot(data []byte, acl []proto.ACL, st proto.StatPersisted) 
 // insert adds a node below parent, with all indexes; it leaves the parent's
 // stat and quotas alone. Data is kept as it is.
 func (t *Tree) insert(parent uint32, path string, data []byte, acl []proto.ACL, st proto.StatPersisted) uint32 {
+	return t.insertHashed(t.index.hash(path), parent, path, data, acl, st)
+}
+
+// insertHashed is insert with the hash of the path.
+func (t *Tree) insertHashed(h uint64, parent uint32, path string, data []byte, acl []proto.ACL, st proto.StatPersisted) uint32 {
 	i := t.alloc()
 	t.reap.out(parent, t.at(parent))
 	t.link(parent, i)
 	t.reap.in(parent, t.at(parent))
-	t.index.add(t.index.hash(path), i)
+	t.index.add(h, i)
 	t.fill(i, path, t.names.keep(path[strings.LastIndexByte(path, '/')+1:]), data, acl, st)
 	if kind, _ := proto.ClassifyOwner(st.EphemeralOwner); kind == proto.OwnerSession {
 		set := t.owned[proto.SessionID(st.EphemeralOwner)]
