@@ -11,8 +11,8 @@ const (
 	// outboxSoftBytes is how much may wait for the socket before the
 	// connection's own requests are no longer read: 1 MiB.
 	outboxSoftBytes = 1 << 20
-	// outboxKeepBytes is the largest buffer that a connection keeps between
-	// two writes while it is busy: 64 KiB.
+	// outboxKeepBytes is the largest buffer for a reply under construction that a
+	// connection keeps: 64 KiB.
 	outboxKeepBytes = 64 << 10
 	// lingerTimeout is how long a client has to take the last bytes before its
 	// connection is closed.
@@ -35,12 +35,12 @@ type outbox struct {
 	mu      sync.Mutex // below the state lock
 	changed sync.Cond  // on mu: writing ended
 	pending []byte
-	flying  int    // bytes that a goroutine is writing
-	spare   []byte // the buffer written last, for reuse
-	writing bool   // a goroutine is in conn.Write
-	final   bool   // close the socket once pending is empty; takes nothing more
-	full    bool   // has refused a frame; takes nothing more
-	closed  bool   // the socket is closed
+	large   *[]byte // pooled; what pending lies in, nil if it has its own memory
+	flying  int     // bytes that a goroutine is writing
+	writing bool    // a goroutine is in conn.Write
+	final   bool    // close the socket once pending is empty; takes nothing more
+	full    bool    // has refused a frame; takes nothing more
+	closed  bool    // the socket is closed
 }
 
 // outboxes bounds what waits in all outboxes of a server together. When it is
@@ -73,17 +73,42 @@ func (o *outbox) push(frame []byte) bool {
 		return false
 	}
 	o.all.bytes.Add(int64(len(frame)))
-	if o.pending == nil {
-		o.pending, o.spare = o.spare[:0], nil
-	}
-	o.pending = append(o.pending, frame...)
+	o.add(frame)
 	return true
+}
+
+// add appends a frame. It requires mu. A lone frame gets memory of its size, for
+// an event may go to ten thousand outboxes at once; a second one moves both into
+// a pooled buffer, as growing one anew for each batch of replies is what reads
+// would cost most.
+func (o *outbox) add(frame []byte) {
+	need := len(o.pending) + len(frame)
+	if need <= cap(o.pending) || o.pending == nil {
+		o.pending = append(o.pending, frame...)
+		return
+	}
+	if o.large == nil && need <= largeReadBytes {
+		o.large = largeBuffers.Get().(*[]byte)
+		o.pending = append(append((*o.large)[:0], o.pending...), frame...)
+		return
+	}
+	former := o.large
+	o.pending, o.large = append(o.pending, frame...), nil // grows into memory of its own
+	giveBack(former)
+}
+
+// giveBack returns a buffer that nothing lies in any more to the pool.
+func giveBack(large *[]byte) {
+	if large != nil {
+		largeBuffers.Put(large)
+	}
 }
 
 // drop lets go what is pending. It requires mu.
 func (o *outbox) drop() {
 	o.all.bytes.Add(-int64(len(o.pending)))
-	o.pending = nil
+	giveBack(o.large)
+	o.pending, o.large = nil, nil
 }
 
 // finish makes what is in the outbox the last that is written; the socket is
@@ -126,10 +151,11 @@ func (o *outbox) drain() {
 	var failure error
 	o.mu.Lock()
 	for len(o.pending) > 0 && !o.closed {
-		buf := o.pending
-		o.pending, o.flying = nil, len(buf)
+		buf, large := o.pending, o.large
+		o.pending, o.large, o.flying = nil, nil, len(buf)
 		o.mu.Unlock()
 		_, err := o.conn.Write(buf)
+		giveBack(large)
 		o.mu.Lock()
 		o.flying = 0
 		o.all.bytes.Add(-int64(len(buf)))
@@ -137,14 +163,10 @@ func (o *outbox) drain() {
 			o.shut()
 			break
 		}
-		if cap(buf) <= outboxKeepBytes && o.spare == nil {
-			o.spare = buf[:0]
-		}
 	}
 	if o.final {
 		o.shut()
 	}
-	o.spare = nil
 	o.writing = false
 	o.changed.Broadcast()
 	o.mu.Unlock()
