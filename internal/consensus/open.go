@@ -365,7 +365,7 @@ func (n *Node) startEnsemble() error {
 	n.workers.Add(7)
 	go n.takeNotes()
 	go n.forward(n.network)
-	go n.port.accept()
+	go n.port.accept(n.port.listener)
 	go n.watchLeader()
 	go n.followLeader()
 	go n.keepStreams()

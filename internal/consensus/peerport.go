@@ -2,6 +2,7 @@ package consensus
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"strings"
 	"sync"
@@ -17,15 +18,15 @@ const helloTimeout = 2 * time.Second
 // by. It exchanges hello and welcome, then hands the connection to Raft's
 // transport or to the streams.
 type peerPort struct {
-	node     *Node
-	listener net.Listener
-	raft     chan net.Conn // to Raft's transport
-	closed   chan struct{}
+	node   *Node
+	raft   chan net.Conn // to Raft's transport
+	closed chan struct{}
 
-	mu    sync.Mutex
-	conns map[net.Conn]struct{} // guarded by mu; all open ones, in and out
-	shut  bool                  // guarded by mu
-	muted bool                  // guarded by mu; no connection is taken or made
+	mu       sync.Mutex
+	listener net.Listener          // guarded by mu; replaced by move
+	conns    map[net.Conn]struct{} // guarded by mu; all open ones, in and out
+	shut     bool                  // guarded by mu
+	muted    bool                  // guarded by mu; no connection is taken or made
 	// pending are connections whose hello has not come, the oldest first.
 	pending []net.Conn // guarded by mu; ≤ pendingHellos
 }
@@ -48,14 +49,46 @@ func (n *Node) PeerAddr() net.Addr {
 	if n.port == nil {
 		return nil
 	}
-	return n.port.listener.Addr()
+	return n.port.addr()
 }
 
-// accept is a goroutine.
-func (p *peerPort) accept() {
+func (p *peerPort) addr() net.Addr {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.listener.Addr()
+}
+
+// MovePeerPort listens at another address, as net.Listen takes it, and no longer
+// at the former one. Connections stay. After an error nothing has changed.
+func (n *Node) MovePeerPort(address string) error {
+	if n.port == nil {
+		return fmt.Errorf("%w: a server alone has no peer port", ErrInvalidConfig)
+	}
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return err
+	}
+	p := n.port
+	p.mu.Lock()
+	if p.shut {
+		p.mu.Unlock()
+		_ = l.Close()
+		return ErrStopped
+	}
+	former := p.listener
+	p.listener = l
+	n.workers.Add(1) // before the port is shut, so nobody waits for them yet
+	p.mu.Unlock()
+	go p.accept(l)
+	_ = former.Close() // ends its accept loop
+	return nil
+}
+
+// accept is a goroutine, one for each listener.
+func (p *peerPort) accept(l net.Listener) {
 	defer p.node.workers.Done()
 	for {
-		conn, err := p.listener.Accept()
+		conn, err := l.Accept()
 		if err != nil {
 			if errors.Is(err, net.ErrClosed) {
 				return
@@ -177,14 +210,14 @@ func (p *peerPort) close() {
 		return
 	}
 	p.shut = true
-	open, pending := p.conns, p.pending
+	open, pending, listener := p.conns, p.pending, p.listener
 	p.conns, p.pending = map[net.Conn]struct{}{}, nil
 	p.mu.Unlock()
 	for _, c := range pending {
 		_ = c.Close()
 	}
 	close(p.closed)
-	_ = p.listener.Close()
+	_ = listener.Close()
 	for c := range open {
 		_ = c.(*trackedConn).Conn.Close()
 	}
@@ -209,7 +242,7 @@ func (s streamLayer) Accept() (net.Conn, error) {
 func (s streamLayer) Close() error { return nil }
 
 // Addr implements net.Listener.
-func (s streamLayer) Addr() net.Addr { return s.port.listener.Addr() }
+func (s streamLayer) Addr() net.Addr { return s.port.addr() }
 
 // Dial implements raft.StreamLayer. The address is what ServerAddr returned:
 // the Raft id, an at sign, host:port.

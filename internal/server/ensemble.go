@@ -46,6 +46,7 @@ func (s *Server) peers(c *consensus.Config) {
 	if e.PeerListen != "" {
 		c.PeerListen = e.PeerListen
 	}
+	s.peerListen = c.PeerListen
 	c.StreamTimeout = max(s.patience(), 100*time.Millisecond)
 	c.DiskStallLimit = max(s.patience()/2, time.Second)
 }

@@ -82,7 +82,39 @@ func (s *Server) followMembership() {
 			s.writeMembership(&now)
 		}
 		s.followClientPort(former, &now)
+		s.followPeerPort(&now)
 	}
+}
+
+// followPeerPort moves the peer port if this server's line has another one. Who
+// listens everywhere goes on to, and who listens elsewhere than the line says,
+// by peerListenAddress, stays there. Another host under the same port may be
+// another name of the same machine: that is left to the next start.
+func (s *Server) followPeerPort(now *proto.Membership) {
+	own, member := now.Get(int64(s.serverID))
+	if !member || s.config.Ensemble.PeerListen != "" || s.embedding.PeerListener != nil {
+		return
+	}
+	host, former, _ := net.SplitHostPort(s.peerListen) // an address of ours always splits
+	port := strconv.Itoa(own.Addresses[0].QuorumPort)
+	if port == former {
+		return
+	}
+	if !listensEverywhere(host) {
+		host = own.Addresses[0].Host
+	}
+	address := net.JoinHostPort(host, port)
+	if err := s.node.MovePeerPort(address); err != nil {
+		s.logger.Error("the new peer port cannot be opened; the former one stays until the next start", "address", address, "error", err)
+		return
+	}
+	s.peerListen = address
+	s.logger.Info("the other servers connect at another address now", "address", address)
+}
+
+func listensEverywhere(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "" || ip != nil && ip.IsUnspecified()
 }
 
 // followClientPort moves the client port if this server's line has another one.

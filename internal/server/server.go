@@ -103,6 +103,7 @@ type Server struct {
 	duties          *duties
 	heard           *heard
 	divergence      *divergence
+	peerListen      string // where the other servers connect; followMembership's own once it runs
 	pathCounts      pathCounts
 	// changeAskedBy tells whether the change of the membership under way was
 	// asked for by a connection, which waits for its end.

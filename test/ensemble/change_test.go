@@ -3,7 +3,6 @@ package ensemble
 import (
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -357,33 +356,6 @@ func TestALeaderThatIsToGoHandsOverAndTheAskerIsAnswered(t *testing.T) {
 		e.awaitMode(leader, "observer")
 		e.must(leader, "1p 2p 3p", change{joining: e.line(leader, "participant")})
 	}
-}
-
-// A server whose line gets another client port serves there at once; who is
-// connected stays.
-func TestAServerMovesItsClientPortByReconfig(t *testing.T) {
-	e := newEnsemble(t, peer.StartZooraft)
-	e.form(1, 2, 3)
-	stays := e.connect(1)
-	former := e.servers[1].Address
-	before := e.spec(1, "participant")
-	peers, _, _ := strings.Cut(before, ";")
-	moved := net.JoinHostPort("127.0.0.1", strconv.Itoa(peer.FreePort(t)))
-	if text, code := e.connectSuper(2).reconfig(change{joining: "server.1=" + peers + ";" + moved}); code != proto.ErrOK {
-		t.Fatalf("%v, %q", code, text)
-	}
-	e.servers[1].Address = moved
-	if text := e.connect(1).config(false); !strings.Contains(text, moved) {
-		t.Errorf("at the new port: %q", text)
-	}
-	stays.config(false)
-	e.eventually("the former port is closed", func() bool {
-		c, err := peer.Open(former)
-		if err == nil {
-			_ = c.Close()
-		}
-		return err != nil
-	})
 }
 
 // Servers that are down do not stop a change that a majority carries: they can
