@@ -241,7 +241,7 @@ type timeouts struct {
 	heartbeat time.Duration // a follower without contact for one to two of these campaigns
 	election  time.Duration // a candidate without a majority for one to two of these starts over
 	lease     time.Duration // a leader without a majority for this long steps down
-	commit    time.Duration // an idle leader tells commits after one to two of these
+	commit    time.Duration // an idle leader tells commits after one to two of these, if a note of ours was lost
 }
 
 func (c Config) timeouts() timeouts {
@@ -249,7 +249,7 @@ func (c Config) timeouts() timeouts {
 		heartbeat: c.ElectionTimeout,
 		election:  c.ElectionTimeout,
 		lease:     c.ElectionTimeout,
-		commit:    50 * time.Millisecond,
+		commit:    c.ElectionTimeout / 4,
 	}
 }
 

@@ -216,7 +216,9 @@ func (n *Node) serveStream(conn net.Conn, h *hello) {
 			case !n.leading.Load():
 				return nil // soon; the follower asks again
 			}
-			return s.send(frameReady, u64(n.raft.CommitIndex()))
+			index := n.raft.CommitIndex()
+			n.noteCommit(s, index)
+			return s.send(frameReady, u64(index))
 		}
 		return nil
 	})
@@ -309,6 +311,19 @@ func (n *Node) tellCommit(index, term uint64) {
 	note := append(u64(index), u64(term)...)
 	for _, s := range n.followers.streams() {
 		_ = s.send(frameCommit, note) // a broken stream is noticed by its reader
+	}
+}
+
+// noteCommit tells one follower of a commit that nobody may have told it of: its
+// stream may be younger than the entry, and what Raft writes for itself when a
+// leader begins has no note. Without it the follower would wait for CommitTimeout.
+func (n *Node) noteCommit(s *stream, index uint64) {
+	var l raft.Log
+	if index == 0 || n.log.GetLog(index, &l) != nil {
+		return // it is behind a snapshot; the follower learns of it by Raft's own ways
+	}
+	if n.raft.State() == raft.Leader && n.raft.CurrentTerm() == l.Term {
+		_ = s.send(frameCommit, append(u64(index), u64(l.Term)...))
 	}
 }
 

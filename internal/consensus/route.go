@@ -43,6 +43,10 @@ func (r *route) leader() string {
 // redial is the pause between two attempts to reach the leader.
 const redial = 20 * time.Millisecond
 
+// leads is how long a leader waits before it looks whether it still leads, if
+// nobody has told it otherwise.
+const leads = 500 * time.Millisecond
+
 // followLeader is a goroutine: it keeps a stream to whoever leads.
 func (n *Node) followLeader() {
 	defer n.workers.Done()
@@ -51,11 +55,15 @@ func (n *Node) followLeader() {
 		if ok {
 			n.followOne(leader)
 		}
+		pause := redial
+		if !ok && n.raft.State() == raft.Leader {
+			pause = leads // its end is told by leaderMoved
+		}
 		select {
 		case <-n.stop:
 			return
 		case <-n.leaderMoved:
-		case <-time.After(redial):
+		case <-time.After(pause):
 		}
 	}
 }

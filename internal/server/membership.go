@@ -43,6 +43,12 @@ func (s *Server) membership() (now proto.Membership, r *state.Reconfig) {
 	return now, r
 }
 
+// reconfiguring is the change of the membership under way, or nil.
+func (s *Server) reconfiguring() (r *state.Reconfig) {
+	s.state.View(func(v state.View) { r = v.Reconfig })
+	return r
+}
+
 // changeIsOf is what the state says to changeAskedBy.
 func (s *Server) changeIsOf(o proto.Origin) (is bool) {
 	s.state.View(func(v state.View) { is = v.Reconfig.AskedBy(o) })

@@ -49,7 +49,7 @@ func (d *duties) reconfigure(quit chan struct{}) {
 		if d.server.config.Ensemble.ReconfigEnabled {
 			d.server.wanted.want(r.formerMembers())
 		}
-		if _, change := d.server.membership(); change != nil {
+		if change := d.server.reconfiguring(); change != nil {
 			r.look(change)
 		}
 	}
