@@ -66,3 +66,19 @@ func BenchmarkReadGetData(b *testing.B) {
 type deaf struct{ outbox }
 
 func (*deaf) Push([]byte) {}
+
+// Reads are most of what a server does: beside its path, which a watch may keep,
+// one takes no memory.
+func TestAReadAllocatesItsPathOnly(t *testing.T) {
+	m := newMachine(t)
+	a := newClient(1, 1)
+	m.entry(a.create(), a.make("/a", 0))
+	asker := &deaf{}
+	var scratch []byte
+	for _, op := range []proto.OpCode{proto.OpGetData, proto.OpExists, proto.OpGetChildren2} {
+		r := ReadRequest{Header: proto.RequestHeader{Type: op}, Body: watchBody("/a", false), Identities: anyone}
+		if allocs := testing.AllocsPerRun(1000, func() { _, scratch = m.Read(asker, &r, scratch) }); allocs > 1 {
+			t.Errorf("%v allocates %v times", op, allocs)
+		}
+	}
+}

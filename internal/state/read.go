@@ -294,7 +294,9 @@ func (q *query) multiRead(dst []byte) ([]byte, proto.ErrCode) {
 // setWatches sets the watches of a client that has come back, or tells at once
 // what it has missed. A null list or path fails the rest, not what came before
 // it, as on Apache's server.
-func (q *query) setWatches(dst []byte, two bool) ([]byte, proto.ErrCode) {
+// It has a query of its own, since what it does with the lists would move every
+// read's to the heap.
+func (q query) setWatches(dst []byte, two bool) ([]byte, proto.ErrCode) {
 	r := q.d.SetWatches(two)
 	if q.d.Err() != nil {
 		return dst, proto.ErrMarshalling
