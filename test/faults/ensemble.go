@@ -205,7 +205,8 @@ func writeMyID(t testing.TB, dir string, id int) {
 func keepLog(t testing.TB, id int, s *peer.Server) {
 	text := s.Log()
 	if dir := os.Getenv("FAULTS_LOGS"); dir != "" {
-		path := filepath.Join(dir, fmt.Sprintf("%s-%d.log", strings.ReplaceAll(t.Name(), "/", "_"), id))
+		_, port, _ := strings.Cut(s.Address, ":")
+		path := filepath.Join(dir, fmt.Sprintf("%s-%d-%s.log", strings.ReplaceAll(t.Name(), "/", "_"), id, port))
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 			t.Logf("keeping a log: %v", err)
 		}

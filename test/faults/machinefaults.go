@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/zooraft/zooraft/test/peer"
 )
 
 // allFaults are faults, those of machines, and changes of the members.
@@ -142,4 +144,31 @@ func tear(t testing.TB, dataDir string, bytes int) {
 	if err := os.WriteFile(newest, data, 0o644); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// fillDisk takes all space of the one server with a small disk for a while,
+// half of the time while it leads.
+func (r *runner) fillDisk() {
+	e := r.e
+	id := e.options.smallDisk
+	if l := r.leaderNow(); l != id && e.role(id) == participant && r.rng.IntN(2) == 0 {
+		_ = e.handOver(l, id) // it may no longer lead
+	}
+	ballast := peer.Fill(e.t, e.options.smallDiskAt)
+	r.hold(4 * time.Second)
+	if err := os.Remove(ballast); err != nil {
+		e.t.Fatal(err)
+	}
+	r.e.eventually("the server whose disk was full takes clients again", func() bool {
+		return e.running(id) && e.takesClients(id)
+	})
+}
+
+// mountable tells whether this machine lets the test mount a disk that it can
+// fill.
+func mountable(dir string) bool {
+	if syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=64k") != nil {
+		return false
+	}
+	return syscall.Unmount(dir, 0) == nil
 }

@@ -205,6 +205,7 @@ func TestMembersChangeByEditingFilesOneAfterAnother(t *testing.T) {
 	delete(f.lines, 4)
 	delete(f.lines, 5)
 	f.roll(1, 2, 3)
+	f.lead(1) // not one that is to go and has the old file
 	f.ids = []int{1, 2, 3}
 	f.settle(1, 2, 3)
 	for _, id := range []int{4, 5} {

@@ -8,13 +8,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/zooraft/zooraft/internal/admin"
 	"github.com/zooraft/zooraft/internal/client"
 	"github.com/zooraft/zooraft/internal/proto"
-	"github.com/zooraft/zooraft/test/peer"
 )
 
 // What a server line says that a server is.
@@ -97,14 +95,7 @@ func (e *ensemble) published() bool {
 		text, _, err := c.Get(ctx, "/zookeeper/config", false)
 		cancel()
 		c.Drop()
-		var lines []string
-		for _, line := range strings.Split(string(text), "\n") {
-			if strings.HasPrefix(line, "server.") {
-				lines = append(lines, line)
-			}
-		}
-		slices.Sort(lines)
-		if err != nil || !slices.Equal(lines, e.file()) {
+		if err != nil || !slices.Equal(membersIn(string(text)), e.file()) {
 			return false
 		}
 	}
@@ -142,6 +133,10 @@ func (r *runner) changeMembers(before map[int]string, harm func()) {
 	begun := r.now()
 	if r.e.options.members == byFiles {
 		r.roll(before, harm)
+		r.e.eventually("the members are those of the files", func() bool {
+			r.handHome(before)
+			return r.e.asWanted()
+		})
 	} else {
 		r.reconfig(before, harm)
 	}
@@ -170,10 +165,40 @@ func (r *runner) roll(before map[int]string, harm func()) {
 	}
 }
 
-// hasOld tells whether a server's file lacks any of the newest lines.
+// handHome does what is left to the operator: the leader's file is what counts,
+// so one that is to go, and has the old file, must not go on to lead.
+func (r *runner) handHome(before map[int]string) {
+	var members []int
+	for _, id := range r.e.ids {
+		if r.e.role(id) == participant {
+			members = append(members, id)
+		}
+	}
+	for id := range before {
+		if _, stays := r.e.lines[id]; !stays && field(r.e.srvr(id), "Mode") == "leader" {
+			_ = r.e.handOver(id, r.pick(members)) // else it is asked again
+		}
+	}
+}
+
+// hasOld tells whether a server's file has other lines than the newest.
 func (e *ensemble) hasOld(id int) bool {
 	text, err := os.ReadFile(e.servers[id].ConfigFile)
-	return err != nil || !strings.Contains(string(text), strings.Join(e.file(), "\n"))
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	return !slices.Equal(membersIn(string(text)), e.file())
+}
+
+// membersIn are the server lines of a file, in order.
+func membersIn(text string) (lines []string) {
+	for _, line := range strings.Split(text, "\n") {
+		if strings.HasPrefix(line, "server.") {
+			lines = append(lines, line)
+		}
+	}
+	slices.Sort(lines)
+	return lines
 }
 
 // reconfig asks for the change, again and again until it is in force: a leader
@@ -234,156 +259,4 @@ func (r *runner) harm() func() {
 		return func() { r.e.net.closeConns(func(*pipe) bool { return true }) }
 	}
 	return func() {}
-}
-
-// membershipFaults are changes of the members while clients work.
-func membershipFaults() []fault {
-	return []fault{
-		{name: "two servers join, or leave again", needs: changingMembers, run: func(r *runner) { r.joinOrLeave(r.harm()) }},
-		{name: "a member is replaced by an empty one at another address", needs: changingMembers, run: func(r *runner) { r.replace(r.pick(r.e.ids)) }},
-		{name: "the leader is replaced by an empty server at another address", needs: changingMembers, run: func(r *runner) { r.replace(r.leaderNow()) }},
-		{name: "a member's role changes", needs: changingMembers, run: func(r *runner) { r.changeRole() }},
-	}
-}
-
-// guests are the numbers of the servers that join and leave.
-func (e *ensemble) guests() []int {
-	first := e.options.servers + e.options.observers + 1
-	return []int{first, first + 1}
-}
-
-func (r *runner) joinOrLeave(harm func()) {
-	if slices.Contains(r.e.ids, r.e.guests()[0]) {
-		r.leave(harm)
-	} else {
-		r.join(harm)
-	}
-}
-
-// join adds the guests, with empty directories or with what they had when they
-// left.
-func (r *runner) join(harm func()) {
-	e := r.e
-	e.awaitAll()
-	before := maps.Clone(e.lines)
-	again := e.servers[e.guests()[0]] != nil && r.rng.IntN(2) == 0
-	for _, id := range e.guests() {
-		at, client := e.freeAddress(), ""
-		if again {
-			at, client = e.net.targets[id], e.address(id)
-		}
-		e.net.join(e.t, id, at)
-		e.name(id, participant, client)
-	}
-	for _, id := range e.guests() {
-		if again {
-			e.rewrite(id)
-			e.servers[id].Launch(e.t)
-		} else {
-			e.replaceProcess(id)
-		}
-	}
-	e.ids = append(e.ids, e.guests()...)
-	r.changeMembers(before, harm)
-	e.openDoors()
-}
-
-// leave takes the guests out, and ends them some time later.
-func (r *runner) leave(harm func()) {
-	e := r.e
-	e.awaitAll()
-	before := maps.Clone(e.lines)
-	for _, id := range e.guests() {
-		delete(e.lines, id)
-	}
-	e.ids = slices.DeleteFunc(e.ids, func(id int) bool { return slices.Contains(e.guests(), id) })
-	r.changeMembers(before, harm)
-	r.hold(2 * time.Second)
-	for _, id := range e.guests() {
-		e.kill(id)
-	}
-	e.openDoors()
-}
-
-// replace puts an empty server in the place of a member.
-func (r *runner) replace(id int) {
-	e := r.e
-	e.awaitAll()
-	before := maps.Clone(e.lines)
-	role := e.role(id)
-	e.kill(id)
-	e.net.join(e.t, id, e.freeAddress())
-	e.name(id, role, "")
-	e.replaceProcess(id)
-	e.openDoors()
-	r.changeMembers(before, func() {})
-	r.awaitMember(id)
-}
-
-// replaceProcess starts an empty server under a number.
-func (e *ensemble) replaceProcess(id int) {
-	if old := e.servers[id]; old != nil {
-		e.former = append(e.former, old)
-		if err := os.RemoveAll(old.DataDir); err != nil {
-			e.t.Fatal(err)
-		}
-	}
-	e.add(id)
-}
-
-// changeRole makes some member an observer, or an observer a participant. Three
-// participants remain at least.
-func (r *runner) changeRole() {
-	e := r.e
-	e.awaitAll()
-	before := maps.Clone(e.lines)
-	participants := slices.DeleteFunc(slices.Clone(e.ids), func(id int) bool { return e.role(id) == observer })
-	observers := e.without(participants)
-	from, to := observers, participant
-	if len(participants) > 3 && (len(observers) == 0 || r.rng.IntN(2) == 0) {
-		from, to = participants, observer
-	}
-	if len(from) == 0 {
-		return
-	}
-	id := r.pick(from)
-	e.lines[id] = strings.Replace(e.lines[id], ":"+e.role(id), ":"+to, 1)
-	r.changeMembers(before, r.harm())
-}
-
-// without are the members that are not among these.
-func (e *ensemble) without(ids []int) (others []int) {
-	for _, id := range e.ids {
-		if !slices.Contains(ids, id) {
-			others = append(others, id)
-		}
-	}
-	return others
-}
-
-// fillDisk takes all space of the one server with a small disk for a while,
-// half of the time while it leads.
-func (r *runner) fillDisk() {
-	e := r.e
-	id := e.options.smallDisk
-	if l := r.leaderNow(); l != id && e.role(id) == participant && r.rng.IntN(2) == 0 {
-		_ = e.handOver(l, id) // it may no longer lead
-	}
-	ballast := peer.Fill(e.t, e.options.smallDiskAt)
-	r.hold(4 * time.Second)
-	if err := os.Remove(ballast); err != nil {
-		e.t.Fatal(err)
-	}
-	r.e.eventually("the server whose disk was full takes clients again", func() bool {
-		return e.running(id) && e.takesClients(id)
-	})
-}
-
-// mountable tells whether this machine lets the test mount a disk that it can
-// fill.
-func mountable(dir string) bool {
-	if syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=64k") != nil {
-		return false
-	}
-	return syscall.Unmount(dir, 0) == nil
 }
