@@ -145,6 +145,7 @@ func write(b *testing.B, s *samples, begin time.Time, before, commit string) {
 		"(rows of load: -Xms4g, too), logging at WARN. %d × %d in work, %d bytes, %v after %v of warm-up; p99 at %.0f%% of ZooKeeper's peak, sent by the clock.\n\n%s\n",
 		r.Commit, *logStore, peer.ApacheVersion, r.Go, r.Java, r.CPUs, r.Begun.Format("2006-01-02 15:04"), r.Ended.Format("15:04"), r.LoadBefore,
 		r.LoadAfter, quiet, *connections, *outstanding, *valueSize, *duration, *warmUp, 100**tailShare, s.table())
+	fmt.Println(s.ground())
 	fmt.Println("All figures: " + path)
 }
 

@@ -89,17 +89,30 @@ func shape() []string {
 func measure(b *testing.B, site *site, workload, key string, s *samples) (r bench.Result) {
 	used := site.during(b, func() { r = site.load(b, site.addresses(), workload, shape()...) })
 	s.add(site.kind, key, r.PerSecond)
-	s.add(site.kind, "cpu/"+key, 1e6*used.cpu/r.PerSecond)
+	s.standOn(site.kind, key, r, used, workload)
 	s.note(site.kind, key, "%s", describe(r, used, workload))
 	return r
+}
+
+// writes is the share of a workload's requests that write.
+var writes = map[string]float64{"write": 1, "mixed-50": 0.5, "mixed-90": 0.1, "write-latency": 1}
+
+// standOn keeps what a figure of load stood on.
+func (s *samples) standOn(kind, key string, r bench.Result, used spent, workload string) {
+	s.add(kind, "cpu/"+key, 1e6*used.cpu/r.PerSecond)
+	s.add(kind, "client/"+key, r.Client.CPUSeconds/r.Client.Seconds)
+	s.add(kind, "busy/"+key, 100*r.Client.Busy)
+	if share := writes[workload]; share > 0 && used.syncs > 0 {
+		s.add(kind, "syncs/"+key, used.syncs)
+		s.add(kind, "persync/"+key, r.PerSecond*share/used.syncs)
+	}
 }
 
 // describe says what a figure of load stood on.
 func describe(r bench.Result, used spent, workload string) string {
 	text := fmt.Sprintf("p50 %.0f µs, p99 %.0f µs, p99.9 %.0f µs; servers %.2f processors, client %.2f, machine busy %.0f%%",
 		r.Latency.P50, r.Latency.P99, r.Latency.P999, used.cpu, r.Client.CPUSeconds/r.Client.Seconds, 100*r.Client.Busy)
-	share := map[string]float64{"write": 1, "mixed-50": 0.5, "mixed-90": 0.1, "write-latency": 1}[workload]
-	if share > 0 && used.syncs > 0 {
+	if share := writes[workload]; share > 0 && used.syncs > 0 {
 		text += fmt.Sprintf("; %.0f syncs/s at the leader, %.1f writes per sync, %.1f MB/s to disk",
 			used.syncs, r.PerSecond*share/used.syncs, used.written/1e6)
 	}
@@ -139,6 +152,7 @@ func latencyRows(b *testing.B, sites []*site, n int, s *samples) {
 			used := site.during(b, func() { r = site.load(b, addr, "write-latency", args...) })
 			key := fmt.Sprintf("latency/%d%s", n, role)
 			s.add(site.kind, key, r.Latency.P50)
+			s.standOn(site.kind, key, r, used, "write-latency")
 			s.note(site.kind, key, "%s", describe(r, used, "write-latency"))
 		}
 		if n == 1 {

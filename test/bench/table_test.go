@@ -83,6 +83,11 @@ func (s *samples) add(kind, key string, value float64) {
 		of = s.Apache
 	}
 	of[key] = append(of[key], value)
+	for _, hidden := range []string{"client/", "busy/", "syncs/", "persync/"} {
+		if strings.HasPrefix(key, hidden) {
+			return // the note says it
+		}
+	}
 	fmt.Printf("  %-8s %-22s %s\n", kind, key, figure(value))
 }
 
@@ -125,6 +130,29 @@ func (s *samples) table() string {
 			target, verdict = fmt.Sprintf("ours ≤ %g %s", x.limit, x.unit), judge(median(z) <= x.limit)
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s |\n", x.title, x.unit, middle(z), middle(a), ratio, target, verdict)
+	}
+	return b.String()
+}
+
+// ground is the Markdown of what the figures of load stood on.
+func (s *samples) ground() string {
+	var b strings.Builder
+	b.WriteString("| row | system | syncs/s at the leader | writes per sync | µs of servers for a request | client, processors | machine busy, % |\n" +
+		"| --- | --- | --- | --- | --- | --- | --- |\n")
+	for _, x := range axes {
+		for _, of := range []struct {
+			name    string
+			figures map[string][]float64
+		}{{"zooraft", s.Zooraft}, {"ZooKeeper", s.Apache}} {
+			if len(of.figures["client/"+x.key]) == 0 {
+				continue
+			}
+			fmt.Fprintf(&b, "| %s | %s |", x.title, of.name)
+			for _, part := range []string{"syncs/", "persync/", "cpu/", "client/", "busy/"} {
+				fmt.Fprintf(&b, " %s |", middle(of.figures[part+x.key]))
+			}
+			b.WriteString("\n")
+		}
 	}
 	return b.String()
 }
