@@ -267,7 +267,7 @@ func TestAnOperatorMovesLeadershipRemovesTheDeadAndRecovers(t *testing.T) {
 	f.eventually("the other one leads", func() bool { return f.leader(f.ids...) == target })
 	f.settle(1, 2, 3)
 	out, code = f.ensembleCommand(target, "status")
-	expect(out, code, 0, fmt.Sprintf("leader       server %d", target))
+	expect(out, code, 0, fmt.Sprintf("leader         server %d", target))
 	out, code = f.ensembleCommand(target, "remove", strconv.Itoa(other))
 	expect(out, code, 1, "is alive")
 
