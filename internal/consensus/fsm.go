@@ -85,6 +85,12 @@ func (f *fsm) Snapshot() (raft.FSMSnapshot, error) {
 
 // Restore implements raft.FSM.
 func (f *fsm) Restore(r io.ReadCloser) error {
+	if index, done := f.restoring(), f.done.Load(); index < done {
+		err := fmt.Errorf("%w: it sends a snapshot that ends at entry %d, and those up to %d were acknowledged", ErrForgotten, index, done)
+		f.refused.Store(true)
+		f.broken(err)
+		return err
+	}
 	start := f.observe.clock()
 	err := f.sm.Restore(r)
 	f.observe.restored(start)

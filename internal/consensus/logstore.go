@@ -31,6 +31,8 @@ type logStore struct {
 	mark     *mark
 	keepFrom func() (index uint64, ok bool) // the log is kept after index; not ok: whole
 	covered  func() uint64                  // entries up to it are in a snapshot
+	applied  func() uint64                  // entries up to it have been applied
+	broken   func(error)                    // stops the node; may not block
 	grown    func(last uint64)              // told after each append
 	disk     *disk
 	interval time.Duration // between probes of a full disk
@@ -183,7 +185,7 @@ func (s *logStore) StoreLogs(logs []*raft.Log) error {
 	s.first.CompareAndSwap(0, logs[0].Index)
 	s.cache.add(logs)
 	last := logs[len(logs)-1]
-	if err := s.mark.raise(last.Index, last.Term); err != nil {
+	if err := s.mark.raise(last.Index, last.Term, s.applied()); err != nil {
 		return s.disk.fail(fmt.Errorf("%w: the mark of entry %d: %w", ErrDiskFailed, last.Index, err))
 	}
 	if s.grown != nil {
@@ -227,6 +229,10 @@ func (s *logStore) DeleteRange(low, high uint64) error {
 		return s.remove(low, high)
 	}
 	// A removal at the end, or of everything once a snapshot was installed.
+	if err := s.keepSettled(low, high, first); err != nil {
+		s.broken(err)
+		return err
+	}
 	// The mark goes down first, or a crash in between would look like a loss.
 	s.cache.clear()
 	var index, term uint64
@@ -241,6 +247,22 @@ func (s *logStore) DeleteRange(low, high uint64) error {
 		return fmt.Errorf("lower the mark: %w", err)
 	}
 	return s.remove(low, high)
+}
+
+// keepSettled refuses to remove from the end of the log what this server has
+// applied. Raft never asks for that unless a server of the ensemble forgot what it
+// had acknowledged, as one does whose data are an old copy; the library does not
+// look, and goes on with a state machine that holds the removed entries.
+func (s *logStore) keepSettled(low, high, first uint64) error {
+	settled := max(s.applied(), s.mark.settles())
+	from := low
+	if low <= first { // everything, after a snapshot took its place
+		from = max(low, s.covered()+1)
+	}
+	if from > settled {
+		return nil
+	}
+	return fmt.Errorf("%w: it wants entries %d to %d removed here, of which those up to %d were acknowledged", ErrForgotten, low, high, settled)
 }
 
 func (s *logStore) remove(low, high uint64) error {
@@ -270,5 +292,5 @@ func (s *logStore) close() error {
 	defer s.mu.Unlock()
 	err := s.eng.Close()
 	s.eng = closedEngine{}
-	return errors.Join(err, s.mark.close())
+	return errors.Join(err, s.mark.close(s.applied()))
 }

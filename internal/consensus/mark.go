@@ -20,6 +20,10 @@ The mark is the witness of how far the log was synced, kept apart from the log:
 	+---------------+---------------+---------------+---------------+------+
 	| magic         | sequence      | index         | term          | crc  |
 	+---------------+---------------+---------------+---------------+------+
+	36              44              52     56
+	+---------------+---------------+------+
+	| sequence      | settled       | crc  |
+	+---------------+---------------+------+
 
 A log file cannot tell a torn, never acknowledged last write from an
 acknowledged one whose bits have rotted: both are a bad last record. The mark
@@ -32,10 +36,16 @@ process loses nothing of it, a power cut only makes it older, and an older mark
 is still true. Before entries at the end of the log are removed, it is lowered
 and synced first. The two slots are written in turn, so one torn write leaves
 the other.
+
+Settled is an entry that this server has applied, so that a majority has stored it.
+It never goes down: a leader that wants it removed does not know what the ensemble
+has acknowledged. A slot without it, or with another sequence's, is of an older
+version of the program.
 */
 const (
 	markMagic   = uint64(0x314b52414d52545a) // "ZTRMARK1"
 	markSlotLen = 36
+	markNoteLen = 20
 	markSlotGap = 4096
 	markFileLen = 2 * markSlotGap
 )
@@ -47,6 +57,7 @@ type mark struct {
 	sequence uint64             // guarded by mu; the next write goes to slot sequence%2
 	index    uint64             // guarded by mu
 	term     uint64             // guarded by mu
+	settled  uint64             // guarded by mu
 }
 
 // createMark writes a new witness file of an empty log.
@@ -93,15 +104,16 @@ func readMark(f types.WritableFile, name string) (*mark, error) {
 	m := &mark{file: f}
 	valid := 0
 	for slot := range int64(2) {
-		var b [markSlotLen]byte
+		var b [markSlotLen + markNoteLen]byte
 		if _, err := f.ReadAt(b[:], slot*markSlotGap); err != nil {
 			continue
 		}
-		sequence, index, term, err := decodeMark(b)
+		sequence, index, term, err := decodeMark([markSlotLen]byte(b[:]))
 		if err != nil {
 			continue
 		}
 		valid++
+		m.settled = max(m.settled, decodeSettled(b[markSlotLen:], sequence))
 		if sequence >= m.sequence {
 			m.sequence, m.index, m.term = sequence+1, index, term
 		}
@@ -121,6 +133,21 @@ func decodeMark(b [markSlotLen]byte) (sequence, index, term uint64, err error) {
 	return binary.LittleEndian.Uint64(b[8:]), binary.LittleEndian.Uint64(b[16:]), binary.LittleEndian.Uint64(b[24:]), nil
 }
 
+// decodeSettled reads what follows a slot; 0 when it says nothing.
+func decodeSettled(b []byte, sequence uint64) uint64 {
+	if binary.LittleEndian.Uint64(b) != sequence || binary.LittleEndian.Uint32(b[16:]) != crc32.Checksum(b[:16], castagnoli) {
+		return 0
+	}
+	return binary.LittleEndian.Uint64(b[8:])
+}
+
+// settles returns the last entry known to have been applied here at any time.
+func (m *mark) settles() uint64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.settled
+}
+
 // get returns the last entry known to be synced.
 func (m *mark) get() (index, term uint64) {
 	m.mu.Lock()
@@ -128,11 +155,12 @@ func (m *mark) get() (index, term uint64) {
 	return m.index, m.term
 }
 
-// raise notes that the log is synced through an entry. A full disk is ignored:
-// the older mark stays true.
-func (m *mark) raise(index, term uint64) error {
+// raise notes that the log is synced through an entry, and what has been applied.
+// A full disk is ignored: the older mark stays true.
+func (m *mark) raise(index, term, settled uint64) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.settled = max(m.settled, settled)
 	if err := m.writeLocked(index, term); err != nil && !isNoSpace(err) {
 		return err
 	}
@@ -162,18 +190,29 @@ func (m *mark) sync() error {
 	return m.file.Sync()
 }
 
-func (m *mark) close() error {
-	err := m.sync()
-	return errors.Join(err, m.file.Close())
+// close notes what has been applied and makes the mark durable.
+func (m *mark) close(settled uint64) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var err error
+	if settled > m.settled {
+		m.settled = settled
+		err = m.writeLocked(m.index, m.term)
+	}
+	return errors.Join(err, m.file.Sync(), m.file.Close())
 }
 
 func (m *mark) writeLocked(index, term uint64) error {
-	var b [markSlotLen]byte
+	var b [markSlotLen + markNoteLen]byte
 	binary.LittleEndian.PutUint64(b[0:], markMagic)
 	binary.LittleEndian.PutUint64(b[8:], m.sequence)
 	binary.LittleEndian.PutUint64(b[16:], index)
 	binary.LittleEndian.PutUint64(b[24:], term)
 	binary.LittleEndian.PutUint32(b[markSlotLen-4:], crc32.Checksum(b[:markSlotLen-4], castagnoli))
+	note := b[markSlotLen:]
+	binary.LittleEndian.PutUint64(note, m.sequence)
+	binary.LittleEndian.PutUint64(note[8:], m.settled)
+	binary.LittleEndian.PutUint32(note[16:], crc32.Checksum(note[:16], castagnoli))
 	if _, err := m.file.WriteAt(b[:], int64(m.sequence%2)*markSlotGap); err != nil {
 		return err
 	}

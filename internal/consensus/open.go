@@ -112,12 +112,13 @@ func (n *Node) openFiles() error {
 	opener := n.cfg.openEngine(newRaftLogger(n.logger, "log"))
 	eng, err := opener(!n.id.Formed, acknowledged)
 	if err != nil {
-		_ = m.close()
+		_ = m.close(0)
 		return err
 	}
 	n.log = &logStore{
 		logger: n.logger, open: opener, cache: newLogCache(n.cfg.LogCacheBytes), mark: m,
 		keepFrom: n.snapshots.keepFrom, covered: n.snapshots.newestIndex, grown: n.notes.grown, disk: n.disk,
+		applied: n.fsm.done.Load, broken: n.fail,
 		observe:  &n.cfg.Observe,
 		interval: n.cfg.DiskProbeInterval, fs: n.cfg.FS, probeDir: l.logRoot, eng: eng,
 	}
@@ -218,7 +219,7 @@ func (n *Node) clearUnformed(l layout) error {
 		}
 	}
 	rec := n.newIdentity()
-	if n.id.ServerID != 0 {
+	if n.id.ServerID != 0 && n.id.ServerID == n.cfg.ServerID {
 		// Others may have founded with it.
 		rec.Incarnation, rec.Promised = n.id.Incarnation, n.id.Promised
 	}

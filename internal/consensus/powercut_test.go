@@ -69,8 +69,9 @@ func (c *cutLog) open(create bool) {
 		logger: slog.New(slog.DiscardHandler), open: opener, cache: newLogCache(0), mark: m,
 		keepFrom: func() (uint64, bool) { return 1 << 62, true },
 		covered:  func() uint64 { return 1 << 62 },
-		disk:     &disk{now: time.Now, broken: func(err error) { c.failed = err }},
-		eng:      eng, fs: c.fs, probeDir: c.dir + "/root",
+		applied:  func() uint64 { return 0 }, broken: func(error) {},
+		disk: &disk{now: time.Now, broken: func(err error) { c.failed = err }},
+		eng:  eng, fs: c.fs, probeDir: c.dir + "/root",
 	}
 	c.log.patient.Store(true)
 }

@@ -25,9 +25,13 @@ still have, so that a start after a crash goes on, or back if the file says so.
 */
 
 // resettles tells whether data of this identity may become those of this server.
-// A member that is still forming an ensemble has promised itself to it.
+// There are none before an ensemble is formed, unless this server has promised
+// itself to one: then another number, in a file with an error put right, is fine.
 func (n *Node) resettles(id identity) bool {
-	return (id.ServerID == 0) != n.cfg.alone() && (id.Formed || id.ServerID == 0)
+	if !id.Formed {
+		return len(id.Promised) == 0 && len(id.Founders) == 0
+	}
+	return (id.ServerID == 0) != n.cfg.alone()
 }
 
 // isElsewhere tells that the data are another server's, in whole or in part, and

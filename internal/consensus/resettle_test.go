@@ -218,3 +218,45 @@ func TestTheDataOfAServerAloneDoNotBecomeAnObservers(t *testing.T) {
 	n = start(t, alone)
 	n.journal.await(t, 3)
 }
+
+// Whoever started a server with a wrong myid mends the file, and need not empty a
+// directory that holds nothing.
+func TestANumberCanBePutRightBeforeTheEnsembleIsFormed(t *testing.T) {
+	peers, member := neighbours(t)
+	dirs := []string{t.TempDir(), t.TempDir(), t.TempDir()}
+	wrong := &testServer{config: member(2, dirs[2])}
+	wrong.open(t)
+	if err := wrong.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var servers []*testServer
+	for id := 1; id <= 3; id++ {
+		s := &testServer{config: member(id, dirs[id-1])}
+		s.open(t)
+		servers = append(servers, s)
+	}
+	leaderOf(t, servers)
+	holds(t, servers, nil, "one", "two", "three")
+	if err := servers[2].Close(); err != nil {
+		t.Fatal(err)
+	}
+	c := member(2, dirs[2])
+	c.PeerListen = peers[2].Address
+	if _, err := Open(c, newJournal(), newObserver()); !errors.Is(err, ErrIdentityMismatch) {
+		t.Errorf("once it is formed: %v", err)
+	}
+}
+
+func TestAServerThatHasPromisedItselfKeepsItsNumber(t *testing.T) {
+	_, numbered := neighbours(t)
+	c := numbered(2, t.TempDir())
+	killedWhileItOpens(t, c, func(n *Node) {
+		if err := n.stable.update(func(i *identity) { i.Promised = []member{{ID: i.raftID(), Address: "a:1"}} }); err != nil {
+			t.Fatal(err)
+		}
+	})
+	other := numbered(3, c.DataDir)
+	if _, err := Open(other, newJournal(), newObserver()); !errors.Is(err, ErrIdentityMismatch) {
+		t.Errorf("got %v", err)
+	}
+}

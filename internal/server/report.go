@@ -42,6 +42,9 @@ func (r *report) Health() admin.Health {
 	h.Mode = r.mode()
 	status := r.node.Status()
 	h.Warning = status.Differs
+	if _, member := r.members.Load().Get(int64(r.serverID)); r.distributed && h.Ready && !member {
+		h.Warning = "this server is no member of the ensemble any more: it follows without a vote until it is stopped"
+	}
 	switch {
 	case r.node.Err() != nil:
 		h.Live, h.Ready, h.Reason = false, false, r.node.Err().Error()

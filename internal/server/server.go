@@ -157,6 +157,7 @@ func Start(o Options) (*Server, error) {
 	s.running.Add(1)
 	go s.lead()
 	if s.distributed {
+		s.logger.Info("the election ports of the server lines are not used: elections go over the quorum ports")
 		s.awaitReadOnly()
 		s.running.Add(4)
 		go s.local.expire()
@@ -310,7 +311,7 @@ func (s *Server) stamp() (timeMillis int64, switches uint32) {
 func dataError(err error) error {
 	for _, kind := range []error{
 		consensus.ErrLocked, consensus.ErrCorrupt, consensus.ErrLess,
-		consensus.ErrLogStoreMismatch, consensus.ErrIdentityMismatch, consensus.ErrNewer,
+		consensus.ErrLogStoreMismatch, consensus.ErrIdentityMismatch, consensus.ErrNewer, consensus.ErrForgotten,
 	} {
 		if errors.Is(err, kind) {
 			return fmt.Errorf("%w: %w", ErrData, err)
@@ -372,10 +373,11 @@ func (s *Server) Ready() <-chan struct{} { return s.ready }
 func (s *Server) Failed() <-chan struct{} { return s.node.Failed() }
 
 // Err is why the server has given up, nil if it has not. ErrData is in it if
-// only a newer version of the program can go on with the data.
+// an operator must settle something first: only a newer version of the program can
+// go on with the data, or the ensemble has forgotten a part of them.
 func (s *Server) Err() error {
 	err := s.node.Err()
-	if errors.Is(err, consensus.ErrNewer) {
+	if errors.Is(err, consensus.ErrNewer) || errors.Is(err, consensus.ErrForgotten) {
 		return dataError(err)
 	}
 	return err

@@ -1,6 +1,7 @@
 package ensemble
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zooraft/zooraft/internal/admin"
 	"github.com/zooraft/zooraft/internal/proto"
 	"github.com/zooraft/zooraft/test/peer"
 )
@@ -227,6 +229,10 @@ func TestAnEnsembleGrowsFromOneToFiveAndShrinksToThreeWhileServing(t *testing.T)
 	e.must(3, "3p 4p 5p", change{leaving: "1,2"})
 	e.agree("3p 4p 5p", 3, 4, 5)
 	e.leaderAmong(3, 4, 5)
+	e.eventually("a server that was removed says so in its health", func() bool {
+		h, err := admin.FetchHealth(context.Background(), filepath.Join(e.servers[2].DataDir, "zooraft"))
+		return err == nil && h.Ready && strings.Contains(h.Warning, "no member of the ensemble any more")
+	})
 	e.servers[1].Stop(t)
 	e.servers[2].Stop(t)
 	late := e.write(e.addresses(3, 4, 5))
