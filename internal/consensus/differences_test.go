@@ -87,6 +87,22 @@ func TestALineOfTheLibraryIsToldOnceWhileItRepeats(t *testing.T) {
 	}
 }
 
+func TestWhatIsOrdinaryIsNoWarning(t *testing.T) {
+	var out strings.Builder
+	l := newRaftLogger(slog.New(slog.NewTextHandler(&out, nil)), "raft")
+	for line := range ordinary {
+		l.Warn(line, "peer", "a")
+		l.Error(line, "peer", "b")
+	}
+	if out.Len() != 0 {
+		t.Errorf("logged %s", out.String())
+	}
+	l.Warn("clearing log suffix", "from", 1)
+	if !strings.Contains(out.String(), "level=WARN") {
+		t.Errorf("logged %q", out.String())
+	}
+}
+
 // A server that is restarted costs the others no line at ERROR: who is paged for
 // one would be paged for every restart.
 func TestAConnectionThatEndsIsNoError(t *testing.T) {

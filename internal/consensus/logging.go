@@ -74,10 +74,24 @@ func slogLevel(level hclog.Level) slog.Level {
 	}
 }
 
+// ordinary are lines of the library that it warns with and that tell of nothing to
+// act on: a server joins or has been away, a leader learns of the next one, an empty
+// server waits to become a member.
+var ordinary = map[string]bool{
+	"failed to get previous log":                 true,
+	"previous log term mis-match":                true,
+	"appendEntries rejected, sending older logs": true,
+	"peer has newer term, stopping replication":  true,
+	"no known peers, aborting election":          true,
+}
+
 // gravity is the level of a line. A connection that this server has closed is
 // nothing to tell, and one that another server has lost, as each does that is
 // restarted, is no error of this one.
-func gravity(level hclog.Level, args []any) slog.Level {
+func gravity(level hclog.Level, msg string, args []any) slog.Level {
+	if ordinary[msg] {
+		return slog.LevelDebug
+	}
 	to := slogLevel(level)
 	for i := 0; i+1 < len(args); i += 2 {
 		err, ok := args[i+1].(error)
@@ -97,7 +111,7 @@ func gravity(level hclog.Level, args []any) slog.Level {
 
 // Log implements hclog.Logger.
 func (l *raftLogger) Log(level hclog.Level, msg string, args ...any) {
-	to := gravity(level, args)
+	to := gravity(level, msg, args)
 	if to > slog.LevelDebug && l.seen.again(lineOf(msg, args), time.Now()) {
 		to = slog.LevelDebug
 	}
