@@ -58,7 +58,7 @@ func newFounding(t *testing.T, stored [3]string) *founding {
 		c := testConfig("")
 		c.ServerID, c.Peers, c.PeerListen = p.ID, f.peers, p.Address
 		c.LogStore, c.Memory = LogStoreMemory, NewMemory()
-		c.ElectionTimeout = 200 * time.Millisecond
+		c.ElectionTimeout = 500 * time.Millisecond
 		f.store(t, c, stored[i])
 		f.configs = append(f.configs, c)
 	}

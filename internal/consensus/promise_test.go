@@ -54,7 +54,7 @@ func (o *orders) up(id int, lines ...int) {
 	c := testConfig("")
 	c.LogStore, c.Memory = LogStoreMemory, o.memory[id]
 	c.ServerID, c.Peers, c.PeerListen = id, o.list(lines...), o.peers[id].Address
-	c.StreamTimeout, c.ElectionTimeout = time.Second, 200*time.Millisecond
+	c.StreamTimeout, c.ElectionTimeout = time.Second, 500*time.Millisecond
 	s := &testServer{config: c}
 	s.open(o.t)
 	o.servers[id] = s

@@ -112,17 +112,18 @@ func TestOfTwoProcessesWithTheSameDataOneFollows(t *testing.T) {
 	twin := &testServer{config: c}
 	twin.open(t)
 	eventuallyTrue(t, "the copy says what is wrong", func() bool { return strings.Contains(twin.Status().NotReady, "another process runs as server") })
-	before := original.journal.len()
+	before, term := original.journal.len(), leader.Status().Term
 	eventuallyTrue(t, "a proposal is taken", func() bool { return original.Propose(1, []byte("a")) == nil })
 	original.journal.await(t, before+1)
-	if original.events.lost.Load() > 0 || twin.events.route.Load() || !leader.events.leading.Load() {
-		t.Errorf("the original lost its way %d times, the copy has one: %v", original.events.lost.Load(), twin.events.route.Load())
+	if twin.events.route.Load() {
+		t.Error("the copy has a way to the leader, too")
 	}
 	<-twin.Failed()
 	if err := twin.Err(); !errors.Is(err, ErrIdentityMismatch) {
 		t.Errorf("the copy ended with %v", err)
 	}
-	if original.events.lost.Load() > 0 {
-		t.Error("the original lost its way to the leader")
+	// A machine that is busy may cause an election by itself.
+	if n := original.events.lost.Load(); n > 0 && leader.Status().Term == term {
+		t.Errorf("the original lost its way to the leader %d times", n)
 	}
 }
