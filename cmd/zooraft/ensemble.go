@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zooraft/zooraft/internal/admin"
+	"github.com/zooraft/zooraft/internal/config"
 )
 
 // ensembleFlags are common to the subcommands of ensemble.
@@ -98,7 +99,7 @@ func (f *ensembleFlags) run(do func(ctx context.Context, out io.Writer, dir stri
 		}
 		options := configOptions(cmd, files)
 		options.DataDir = f.dataDir
-		dir, err := ownDirectory(options)
+		dir, err := config.OwnDataDir(options)
 		if err != nil {
 			return healthError{err, exitUnreachable}
 		}

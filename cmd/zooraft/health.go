@@ -60,7 +60,7 @@ wrong.`,
 			options := configOptions(cmd, args)
 			options.DataDir = flags.dataDir
 			return health(cmd.Context(), cmd.OutOrStdout(), flags, func() (string, error) {
-				return ownDirectory(options)
+				return config.OwnDataDir(options)
 			})
 		},
 	}
@@ -109,15 +109,4 @@ func printHealth(out io.Writer, h admin.Health, asJSON bool) error {
 		}
 	}
 	return err
-}
-
-// ownDirectory finds the directory of the server that these arguments start.
-// What the server would refuse to run with does not matter here.
-func ownDirectory(options config.Options) (string, error) {
-	options.AllowUnprotected = true
-	effective, _, err := config.Load(options)
-	if err != nil {
-		return "", err
-	}
-	return effective.Storage.OwnDataDir(), nil
 }

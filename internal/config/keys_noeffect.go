@@ -95,17 +95,6 @@ func noEffectKeys() []key {
 func ensembleKeys(note string) []key {
 	keys := []key{
 		strictBool("syncEnabled", note, func(c *Config) *bool { return &c.Ensemble.SyncEnabled }),
-		strictBool("multiAddress.enabled", note, func(c *Config) *bool { return &c.Ensemble.MultiAddress }).in(inBoth),
-		{
-			name: "peerType", note: note,
-			set: func(c *Config, raw string) error { return setPeerType(&c.Ensemble, raw) },
-			show: func(c *Config) string {
-				if c.Ensemble.Observer {
-					return "observer"
-				}
-				return "participant"
-			},
-		},
 		exactWord("leaderServes", note, "no", true, func(c *Config) *bool { return &c.Ensemble.LeaderServes }),
 	}
 	for i := range keys {

@@ -56,6 +56,18 @@ func parserKeys() []key {
 			func(c *Config) *bool { return &c.Ensemble.ListenOnAllIPs }),
 		text("dynamicConfigFile", "File that holds the server lines.",
 			func(c *Config) *string { return &c.Ensemble.DynamicFile }),
+		{
+			name: "peerType", note: "The role in the server lines counts, as with Apache's.", effect: NoEffect,
+			set: func(c *Config, raw string) error { return setPeerType(&c.Ensemble, raw) },
+			show: func(c *Config) string {
+				if c.Ensemble.Observer {
+					return "observer"
+				}
+				return "participant"
+			},
+		},
+		strictBool("multiAddress.enabled", "Allows several addresses, with a bar between, in a server line. The first is used.",
+			func(c *Config) *bool { return &c.Ensemble.MultiAddress }).in(inBoth),
 		memberLines("server.*", "Membership. One line runs a server alone; its client port counts."),
 		memberLines("group.*", "Hierarchical quorum. Refused: Raft's quorum is a majority of servers."),
 		memberLines("weight.*", "Hierarchical quorum. Refused: Raft's quorum is a majority of servers."),

@@ -75,13 +75,7 @@ func Load(o Options) (*Config, *Report, error) {
 	if o.LookupHost == nil {
 		o.LookupHost = net.LookupHost
 	}
-	l := &loader{
-		options: o, config: Default(), report: &Report{},
-		parsed: map[string]setting{}, properties: map[string]setting{}, sources: map[string]setting{},
-	}
-	if o.File == "" && len(o.Args) == 0 {
-		l.config = Bare()
-	}
+	l := newLoader(o)
 	l.readDefines()
 	if err := l.readFileOrArgs(); err != nil {
 		return nil, l.report, err
@@ -98,6 +92,33 @@ func Load(o Options) (*Config, *Report, error) {
 		return nil, l.report, err
 	}
 	return l.config, l.report, nil
+}
+
+func newLoader(o Options) *loader {
+	l := &loader{
+		options: o, config: Default(), report: &Report{},
+		parsed: map[string]setting{}, properties: map[string]setting{}, sources: map[string]setting{},
+	}
+	if o.File == "" && len(o.Args) == 0 {
+		l.config = Bare()
+	}
+	return l
+}
+
+// OwnDataDir is the directory of the server's own data that a configuration names,
+// whatever else is wrong with it: for commands that need no more.
+func OwnDataDir(o Options) (string, error) {
+	l := newLoader(o)
+	l.readDefines()
+	if err := l.readFileOrArgs(); err != nil {
+		return "", err
+	}
+	l.apply()
+	l.applyFlags()
+	if l.config.Storage.DataDir == "" {
+		return "", errors.Join(append(l.problems, &Error{Kind: ErrInvalid, Key: "dataDir", Reason: "is missing"})...)
+	}
+	return l.config.Storage.OwnDataDir(), nil
 }
 
 func lineOf(problem error) int {

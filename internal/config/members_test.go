@@ -131,3 +131,32 @@ func TestMembershipThatContradictsItselfIsRefused(t *testing.T) {
 		})
 	}
 }
+
+func TestOfSeveralAddressesTheFirstIsUsedAndAWarningSaysSo(t *testing.T) {
+	path := writeConfig(t, small+"server.1=127.0.0.1:1:2|127.0.0.2:1:2\n")
+	writeMyID(t, path, "1")
+	c, report, err := load(t, Options{File: path, Defines: []string{"zookeeper.multiAddress.enabled=true"}})
+	if err != nil || len(c.Ensemble.Servers) != 1 || len(c.Ensemble.Servers[0].Addresses) != 2 {
+		t.Fatalf("read %+v, %v", c, err)
+	}
+	if len(report.Warnings) != 1 || report.Warnings[0].Key != "server.1" || !strings.Contains(report.Warnings[0].Text, "only the first is used") {
+		t.Errorf("warnings %v", report.Warnings)
+	}
+}
+
+// A command that asks the server of a file needs no more of it than dataDir.
+func TestTheDirectoryIsFoundWhateverElseIsWrong(t *testing.T) {
+	path := writeConfig(t, small+"server.2=a:1:2\nserver.3=b:1:2\nsecureClientPort=1\n")
+	writeMyID(t, path, "1")
+	whole := Options{File: writeConfig(t, small)}
+	want, err := OwnDataDir(whole)
+	if c, _, loadErr := load(t, whole); err != nil || loadErr != nil || c.Storage.OwnDataDir() != want {
+		t.Fatalf("%q, %v, %v", want, err, loadErr)
+	}
+	if got, err := OwnDataDir(Options{File: path}); err != nil || filepath.Base(got) != filepath.Base(want) {
+		t.Errorf("got %q, %v", got, err)
+	}
+	if _, err := OwnDataDir(Options{File: writeConfig(t, "tickTime=5\n")}); err == nil {
+		t.Error("a file without dataDir has a directory")
+	}
+}

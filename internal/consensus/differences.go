@@ -59,11 +59,11 @@ func (n *Node) compareLines(number int, other []Peer) {
 		text = difference(n.cfg.Peers, number, other)
 	}
 	n.mu.Lock()
-	changed := n.differences[number] != text
+	changed := n.linesSaid[number] != text
 	if n.differences == nil {
-		n.differences = map[int]string{}
+		n.differences, n.linesSaid = map[int]string{}, map[int]string{}
 	}
-	n.differences[number] = text
+	n.differences[number], n.linesSaid[number] = text, text
 	if text == "" {
 		delete(n.differences, number)
 	}
@@ -71,6 +71,14 @@ func (n *Node) compareLines(number int, other []Peer) {
 	if changed && text != "" {
 		n.logger.Warn("the files of the servers differ; the leader's counts", "difference", text)
 	}
+}
+
+// forgetLines ends what compareLines noted: that server's file may be another one
+// when it comes again.
+func (n *Node) forgetLines(number int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.differences, number)
 }
 
 // noteOwnLine remembers where a server says that it listens: its line may have

@@ -47,6 +47,10 @@ func TestServersWhoseFilesDifferSaySo(t *testing.T) {
 		others := c.servers[1].Status().Differs + c.servers[2].Status().Differs
 		return strings.Contains(c.servers[3].Status().Differs, "server.1 is 127.0.0.1") && strings.Contains(others, "server.1 is localhost")
 	})
+	c.stop(3) // its next file may be another one
+	eventuallyTrue(t, "nothing is said of a server that is not there", func() bool {
+		return c.servers[1].Status().Differs+c.servers[2].Status().Differs == ""
+	})
 }
 
 // Each server's own line may say 0.0.0.0, as is common in containers.

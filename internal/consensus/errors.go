@@ -25,6 +25,8 @@ var (
 	ErrCorrupt = errors.New("consensus: stored data is corrupt")
 	// ErrLess is returned by Open when the disk holds less than what is known to have been acknowledged.
 	ErrLess = errors.New("consensus: stored data ends before what was acknowledged")
+	// ErrSuperseded is the reason of a node that stopped because another member was recovered from the loss of a majority.
+	ErrSuperseded = errors.New("consensus: this server's ensemble was given up when 'zooraft recover' was run on another member")
 	// ErrForgotten is the reason of a node that stopped because the leader lacks what the ensemble has acknowledged.
 	ErrForgotten = errors.New("consensus: the leader's log lacks what the ensemble has acknowledged, so some server lost it or runs on an old copy of its data")
 	// ErrLogStoreMismatch is returned by Open when the log lies in the other log store; see MoveLog.

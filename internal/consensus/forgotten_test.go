@@ -1,6 +1,7 @@
 package consensus
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -123,4 +124,65 @@ func TestTheMarkKeepsWhatWasSettled(t *testing.T) {
 	if m, err = readMark(file, "again"); err != nil || m.settles() != 4 {
 		t.Fatalf("read %+v, %v", m, err)
 	}
+}
+
+// Recover was run although the other disks were not lost. Their servers are a
+// majority of the ensemble as they know it, and would be a second one.
+func TestAMajorityThatTurnsUpAfterARecoveryStops(t *testing.T) {
+	servers := ensemble(t, 3)
+	leaderOf(t, servers)
+	want := holds(t, servers, nil, "one", "two", "three")
+	for _, s := range servers {
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := Recover(servers[0].config, newJournal(), true, func() {})
+	if err != nil || !r.Done {
+		t.Fatalf("recovered %+v, %v", r, err)
+	}
+	servers[0].open(t)
+	eventuallyTrue(t, "the recovered server leads", func() bool { return servers[0].events.leading.Load() })
+	servers[0].journal.await(t, len(want))
+	for range 2 { // whenever they are started
+		for _, s := range servers[1:] {
+			s.open(t)
+		}
+		for _, s := range servers[1:] {
+			<-s.Failed()
+			if err := s.Err(); !errors.Is(err, ErrSuperseded) {
+				t.Errorf("server %d: %v", s.config.ServerID, err)
+			}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, s := range servers[1:] {
+		if err := os.RemoveAll(s.config.DataDir); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Mkdir(s.config.DataDir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		s.open(t)
+	}
+	leaderOf(t, servers)
+	holds(t, servers, want, "four", "five", "six")
+}
+
+// What a caller says of itself stops nobody.
+func TestAStrangerCannotSupersedeAnEnsemble(t *testing.T) {
+	servers := ensemble(t, 3)
+	leaderOf(t, servers)
+	s := servers[0]
+	var h hello
+	body := fmt.Sprintf(`{"version":1,"kind":"probe","cluster":"x","from":"2-1","to":"1-0","superseded":[%q]}`, s.stable.identity().ClusterID)
+	if err := json.Unmarshal([]byte(body), &h); err != nil {
+		t.Fatal(err)
+	}
+	if w := s.answer(h); w.ID == "" {
+		t.Errorf("answered %+v", w)
+	}
+	holds(t, servers, nil, "one", "two", "three")
 }

@@ -70,6 +70,7 @@ type Node struct {
 	cluster     string            // guarded by mu; the ensemble that this server has become a member of since it was opened
 	ownLines    map[string]string // guarded by mu; where servers say that they listen, by Raft id
 	differences map[int]string    // guarded by mu; by the number of the other end of a stream
+	linesSaid   map[int]string    // guarded by mu; what was last logged of them
 	twin        string            // guarded by mu; why the leader refuses this process, empty if it does not
 	twinSince   time.Time         // guarded by mu; since when it does, without a break
 	foreign     string            // guarded by mu; how the others' data are those of another ensemble

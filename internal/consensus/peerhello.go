@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"time"
 )
 
@@ -68,6 +69,8 @@ type welcome struct {
 	// promised.
 	Formed   bool     `json:"formed"`
 	Founders []member `json:"founders,omitempty"`
+	// Superseded are the ensembles that who answers has recovered from.
+	Superseded []string `json:"superseded,omitempty"`
 	levels
 }
 
@@ -127,6 +130,11 @@ func (n *Node) greet(kind, to, address string, timeout time.Duration) (net.Conn,
 	if err == nil {
 		err = readMessage(conn, &w)
 	}
+	if err == nil && id.Formed && slices.Contains(w.Superseded, id.ClusterID) {
+		// Only what a member answers at its own address counts, not what anybody
+		// says who calls.
+		n.fail(fmt.Errorf("%w: %s at %s goes on alone as ensemble %s", ErrSuperseded, w.ID, address, w.ClusterID))
+	}
 	if err == nil && kind != kindProbe && w.ClusterID == id.ClusterID {
 		w.Refused = cmp.Or(n.misfit(w.ID, w.levels), w.Refused)
 	}
@@ -148,7 +156,7 @@ func (n *Node) answer(h hello) welcome {
 	peers := newWanted(n.cfg.Peers).list()
 	w := welcome{
 		ClusterID: id.ClusterID, ID: id.raftID(), Peers: peers, Wanted: rolesHash(peers),
-		Formed: id.Formed, Founders: id.Founders, Leader: n.attached(),
+		Formed: id.Formed, Founders: id.Founders, Leader: n.attached(), Superseded: id.Superseded,
 		Member: n.isMember(h.From), levels: n.levels(),
 	}
 	if !id.Formed {

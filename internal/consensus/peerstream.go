@@ -63,6 +63,7 @@ type stream struct {
 	conn net.Conn
 	peer int // the server at the other end
 	idle time.Duration
+	in   *bufio.Reader // on conn, for who reads
 
 	mu     sync.Mutex
 	wake   sync.Cond // on mu
@@ -71,7 +72,7 @@ type stream struct {
 }
 
 func newStream(conn net.Conn, peer int, idle time.Duration) *stream {
-	s := &stream{conn: conn, peer: peer, idle: idle}
+	s := &stream{conn: conn, peer: peer, idle: idle, in: bufio.NewReaderSize(conn, 64*kib)}
 	s.wake.L = &s.mu
 	return s
 }
@@ -142,11 +143,10 @@ func (s *stream) write() {
 // silent for longer than idle is broken.
 func (s *stream) read(handle func(kind byte, payload []byte) error) error {
 	defer s.close()
-	r := bufio.NewReaderSize(s.conn, 64*kib)
 	for {
 		_ = s.conn.SetReadDeadline(time.Now().Add(s.idle))
 		var head [5]byte
-		if _, err := io.ReadFull(r, head[:]); err != nil {
+		if _, err := io.ReadFull(s.in, head[:]); err != nil {
 			return err
 		}
 		n := int(binary.BigEndian.Uint32(head[:])) - 1
@@ -154,7 +154,7 @@ func (s *stream) read(handle func(kind byte, payload []byte) error) error {
 			return fmt.Errorf("consensus: a peer stream's frame claims %d bytes", n)
 		}
 		payload := make([]byte, n)
-		if _, err := io.ReadFull(r, payload); err != nil {
+		if _, err := io.ReadFull(s.in, payload); err != nil {
 			return err
 		}
 		if err := handle(head[4], payload); err != nil {
@@ -190,6 +190,7 @@ func (n *Node) serveStream(conn net.Conn, h *hello) {
 	n.compareLines(number, h.Peers)
 	n.logger.Info("a server follows this one", "server", from)
 	defer func() {
+		n.forgetLines(number)
 		n.followers.remove(from, s)
 		n.logger.Info("a server no longer follows this one", "server", from)
 	}()

@@ -17,7 +17,9 @@ whether there is any.
 
 The ensemble gets a new name, so that a lost server that turns up after all is
 refused with all its data, and this server is its only member. The others come
-back with empty directories, and the leader adds them. The name is changed
+back with empty directories, and the leader adds them. This server also tells whose
+place it has taken: should a majority turn up after all, and it be an ensemble by
+itself, its servers stop when they call this one. The name is changed
 first: a crash after it leaves a server that finds no majority, and Recover can
 be run again.
 */
@@ -143,7 +145,10 @@ func (n *Node) recover(own Peer, finish func()) error {
 	if err != nil {
 		return err
 	}
-	if err := n.stable.update(func(i *identity) { i.ClusterID, i.Founders = hex.EncodeToString(b[:]), nil }); err != nil {
+	if err := n.stable.update(func(i *identity) {
+		i.Superseded = append(i.Superseded, i.ClusterID)
+		i.ClusterID, i.Founders = hex.EncodeToString(b[:]), nil
+	}); err != nil {
 		return err
 	}
 	only := raft.Server{ID: raft.ServerID(n.id.raftID()), Address: raft.ServerAddress(own.Address)}

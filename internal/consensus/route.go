@@ -160,6 +160,7 @@ func (n *Node) followOne(leader raft.Server) {
 	// of what went there is unknown.
 	s.close()
 	<-f.ended
+	n.forgetLines(number)
 	n.route.attach("")
 	n.route.set(nil)
 	if f.open {

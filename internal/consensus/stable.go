@@ -33,6 +33,8 @@ type identity struct {
 	// entry is written or taken. Before that nothing was ever acknowledged,
 	// and a start begins anew.
 	Formed bool
+	// Superseded are the ensembles in whose place Recover has put this one.
+	Superseded []string `json:",omitempty"`
 	// Founders are the members that the ensemble was formed of, if this server
 	// is one that formed it.
 	Founders []member

@@ -28,6 +28,10 @@ func (n *Node) stallTicks() <-chan time.Time {
 	return time.NewTicker(n.cfg.DiskStallLimit / 8).C // garbage once the node has closed
 }
 
+// GivesWay tells whether this server is silent because its disk does not answer: it
+// may call itself the leader still, and is none.
+func (n *Node) GivesWay() bool { return n.port != nil && n.port.isMuted() }
+
 // saysStalled is diskStalled of a server that has nobody to give way to.
 func (n *Node) saysStalled(stalled bool) {
 	if stalled {

@@ -7,8 +7,10 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // Who is refused decides how often and, in part, with which words; the log
@@ -125,5 +127,33 @@ func TestOfTwoProcessesWithTheSameDataOneFollows(t *testing.T) {
 	// A machine that is busy may cause an election by itself.
 	if n := original.events.lost.Load(); n > 0 && leader.Status().Term == term {
 		t.Errorf("the original lost its way to the leader %d times", n)
+	}
+}
+
+// Builds before the frame that names the process begin with another one.
+func TestTheStreamOfAnOlderVersionIsTaken(t *testing.T) {
+	here, there := net.Pipe()
+	s := newStream(here, 2, 10*time.Second)
+	older := newStream(there, 1, 10*time.Second)
+	go older.write()
+	defer older.close()
+	for _, err := range []error{older.send(frameQuery), older.send(frameApplied, u64(7))} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	process, asks, err := s.readProcess()
+	if process != 0 || asks || err != nil {
+		t.Fatalf("process %d, asks %v, %v", process, asks, err)
+	}
+	var got []string
+	_ = s.read(func(kind byte, payload []byte) error {
+		if got = append(got, fmt.Sprintf("%c %d", kind, len(payload))); len(got) == 2 {
+			return io.EOF
+		}
+		return nil
+	})
+	if want := []string{"Q 0", "A 8"}; !slices.Equal(got, want) {
+		t.Errorf("read %v, want %v", got, want)
 	}
 }

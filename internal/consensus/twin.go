@@ -32,15 +32,20 @@ func twinPatience(idle time.Duration) time.Duration { return idle / 4 }
 func newProcess() uint64 { return rand.Uint64() | 1 }
 
 // readProcess reads the first frame of a stream. It tells whether the other end
-// only asks whether it would be taken.
+// only asks whether it would be taken. Versions before this frame begin with
+// another one: theirs is process 0, and the frame is left to be read.
 func (s *stream) readProcess() (process uint64, asks bool, err error) {
 	_ = s.conn.SetReadDeadline(time.Now().Add(s.idle))
-	var frame [13]byte
-	if _, err := io.ReadFull(s.conn, frame[:]); err != nil {
+	head, err := s.in.Peek(5)
+	if err != nil {
 		return 0, false, err
 	}
-	if binary.BigEndian.Uint32(frame[:]) != 9 || frame[4] != frameProcess && frame[4] != frameAsk {
-		return 0, false, fmt.Errorf("consensus: a peer stream begins with frame %q", frame[4])
+	if binary.BigEndian.Uint32(head) != 9 || head[4] != frameProcess && head[4] != frameAsk {
+		return 0, false, nil
+	}
+	var frame [13]byte
+	if _, err := io.ReadFull(s.in, frame[:]); err != nil {
+		return 0, false, err
 	}
 	return binary.BigEndian.Uint64(frame[5:]), frame[4] == frameAsk, nil
 }

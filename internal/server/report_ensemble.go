@@ -15,7 +15,7 @@ func (r *report) mode() string {
 		return admin.ModeStandalone
 	case r.readOnly.Load():
 		return admin.ModeReadOnly
-	case r.leaderID.Load() == int64(r.serverID):
+	case r.leaderID.Load() == int64(r.serverID) && !r.node.GivesWay():
 		return admin.ModeLeader
 	case member && own.Observer:
 		return admin.ModeObserver

@@ -311,7 +311,7 @@ func (s *Server) stamp() (timeMillis int64, switches uint32) {
 func dataError(err error) error {
 	for _, kind := range []error{
 		consensus.ErrLocked, consensus.ErrCorrupt, consensus.ErrLess,
-		consensus.ErrLogStoreMismatch, consensus.ErrIdentityMismatch, consensus.ErrNewer, consensus.ErrForgotten,
+		consensus.ErrLogStoreMismatch, consensus.ErrIdentityMismatch, consensus.ErrNewer, consensus.ErrForgotten, consensus.ErrSuperseded,
 	} {
 		if errors.Is(err, kind) {
 			return fmt.Errorf("%w: %w", ErrData, err)
@@ -377,7 +377,7 @@ func (s *Server) Failed() <-chan struct{} { return s.node.Failed() }
 // go on with the data, or the ensemble has forgotten a part of them.
 func (s *Server) Err() error {
 	err := s.node.Err()
-	if errors.Is(err, consensus.ErrNewer) || errors.Is(err, consensus.ErrForgotten) {
+	if errors.Is(err, consensus.ErrNewer) || errors.Is(err, consensus.ErrForgotten) || errors.Is(err, consensus.ErrSuperseded) {
 		return dataError(err)
 	}
 	return err
