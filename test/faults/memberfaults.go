@@ -82,7 +82,7 @@ func (r *runner) leave(harm func()) {
 
 // haunt starts the guests again that have left, with their old data and files,
 // and clients knock at their doors: they may disturb nobody. By a reconfig they
-// serve, as on Apache's, if they are back before the leader has missed them.
+// follow and serve on if they are back before the leader has missed them.
 func (r *runner) haunt() {
 	e := r.e
 	doors := e.doors()
