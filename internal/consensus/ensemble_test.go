@@ -5,9 +5,12 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/zooraft/zooraft/test/peer"
 )
 
 // memberEvents records the events of one server of a test ensemble.
@@ -37,6 +40,13 @@ type testServer struct {
 	events  *memberEvents
 }
 
+// peerAddress is where a server will listen. Its port is none that the kernel
+// gives to others meanwhile.
+func peerAddress(t testing.TB) string {
+	t.Helper()
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(peer.FreePort(t)))
+}
+
 // ensemble starts n servers that know each other.
 func ensemble(t *testing.T, n int) []*testServer {
 	t.Helper()
@@ -48,14 +58,7 @@ func ensembleWith(t *testing.T, n int, change func(*Config)) []*testServer {
 	t.Helper()
 	var peers []Peer
 	for i := 1; i <= n; i++ {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		peers = append(peers, Peer{ID: i, Address: l.Addr().String(), Voter: true})
-		if err := l.Close(); err != nil {
-			t.Fatal(err)
-		}
+		peers = append(peers, Peer{ID: i, Address: peerAddress(t), Voter: true})
 	}
 	servers := make([]*testServer, n)
 	for i, p := range peers {

@@ -2,7 +2,6 @@ package consensus
 
 import (
 	"fmt"
-	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -39,16 +38,9 @@ func newFounding(t *testing.T, stored [3]string) *founding {
 	t.Helper()
 	f := &founding{}
 	for i := range 3 {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		p := Peer{ID: i + 1, Address: l.Addr().String(), Voter: true}
+		p := Peer{ID: i + 1, Address: peerAddress(t), Voter: true}
 		f.peers = append(f.peers, p)
 		f.founders = append(f.founders, member{ID: fmt.Sprintf("%d-%d", p.ID, 1000+p.ID), Address: p.Address, Voter: true})
-		if err := l.Close(); err != nil {
-			t.Fatal(err)
-		}
 	}
 	var err error
 	if f.cluster, err = clusterOf(f.founders); err != nil {

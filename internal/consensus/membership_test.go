@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"os"
 	"slices"
 	"strings"
@@ -43,14 +42,7 @@ func numbersTo(n int) (ids []int) {
 // address gives a server a new address.
 func (c *company) address(id int) {
 	c.t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	c.peers[id] = Peer{ID: id, Address: l.Addr().String(), Voter: true}
-	if err := l.Close(); err != nil {
-		c.t.Fatal(err)
-	}
+	c.peers[id] = Peer{ID: id, Address: peerAddress(c.t), Voter: true}
 }
 
 // list is the membership of these servers; a negative number is an observer.

@@ -2,7 +2,6 @@ package consensus
 
 import (
 	"errors"
-	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -15,14 +14,7 @@ import (
 func neighbours(t *testing.T) (peers []Peer, member func(id int, dir string) Config) {
 	t.Helper()
 	for id := 1; id <= 3; id++ {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		peers = append(peers, Peer{ID: id, Address: l.Addr().String(), Voter: true})
-		if err := l.Close(); err != nil {
-			t.Fatal(err)
-		}
+		peers = append(peers, Peer{ID: id, Address: peerAddress(t), Voter: true})
 	}
 	return peers, func(id int, dir string) Config {
 		c := testConfig(dir)
