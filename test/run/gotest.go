@@ -163,8 +163,11 @@ func (t *tally) end(key [2]string, folder string, e event) {
 	case "pass":
 		t.r.passed++
 	case "fail":
+		for _, report := range races(text) {
+			t.r.say(report + "\n")
+		}
 		t.r.say(ends(text, 200) + "\n")
-		t.r.fail("%s", name)
+		t.r.fail("%s%s", name, reason(text))
 	case "skip":
 		reason := "no reason given"
 		for _, line := range strings.Split(text, "\n") {

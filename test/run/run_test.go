@@ -39,6 +39,28 @@ func TestEventsOfGoTestAreCounted(t *testing.T) {
 	}
 }
 
+// The line of a failure says why it failed.
+func TestAFailureSaysItsReason(t *testing.T) {
+	race := strings.Join([]string{
+		"=== RUN   TestX", "==================", "WARNING: DATA RACE", "Write at 0x00c0 by goroutine 7:",
+		"  example.org/a/b.(*T).Set()", "      /somewhere/a/b/t.go:12 +0x8c", "",
+		"Previous read at 0x00c0 by goroutine 9:", "  example.org/a/b.(*T).Get()", "      /somewhere/a/b/t.go:20 +0x1",
+		"==================", "    testing.go:1712: race detected during execution of test", "--- FAIL: TestX",
+	}, "\n")
+	for text, want := range map[string]string{
+		"=== RUN   TestX\nlevel=INFO msg=\"x_test.go:1: \"\n    x_test.go:75: 3 children\n    x_test.go:76: more\n": ": x_test.go:75: 3 children",
+		race:      ": data race of example.org/a/b.(*T).Set() t.go:12 and example.org/a/b.(*T).Get() t.go:20",
+		"because": "",
+	} {
+		if got := reason(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+	if got := races(race + race + race + race); len(got) != racesMax || !strings.Contains(got[0], "by goroutine 9") {
+		t.Errorf("%d reports: %q", len(got), got)
+	}
+}
+
 // A program that dies takes the end of its tests with it.
 func TestATestWithoutAnEndIsNamedWithWhatItPrinted(t *testing.T) {
 	var r result
