@@ -62,6 +62,23 @@ func TestAllOutboxesTogetherAreBounded(t *testing.T) {
 	}
 }
 
+// A long frame is not copied; what follows it is not written into its memory.
+func TestALongFrameIsKeptAndNotWrittenBehind(t *testing.T) {
+	all := &outboxes{maxBytes: 1 << 30}
+	o := pipeOutbox(t, 1<<30, all)
+	memory := make([]byte, outboxKeepBytes+2)
+	long := memory[:outboxKeepBytes+1]
+	o.push(long)
+	if &o.pending[0] != &long[0] {
+		t.Error("the long frame was copied")
+	}
+	o.push([]byte{1})
+	if o.waiting() != len(long)+1 || memory[len(long)] != 0 {
+		t.Errorf("%d bytes wait, and %d was written behind the frame", o.waiting(), memory[len(long)])
+	}
+	o.close()
+}
+
 // Bytes that are being written count until the write has ended.
 func TestBytesOnTheirWayCountUntilTheyAreWritten(t *testing.T) {
 	all := &outboxes{maxBytes: 1 << 30}

@@ -81,6 +81,15 @@ func (c *conn) Push(frame []byte) {
 	c.send(frame)
 }
 
+// reusable is the buffer of a reply that was sent, for the next one; nil if the
+// outbox may have kept it.
+func reusable(buffer []byte) []byte {
+	if cap(buffer) > outboxKeepBytes {
+		return nil
+	}
+	return buffer[:0]
+}
+
 // send puts a frame into the outbox.
 func (c *conn) send(frame []byte) {
 	if !c.out.push(frame) {

@@ -175,9 +175,8 @@ func (c *conn) readNow(h proto.RequestHeader, body []byte, ids []proto.ID, now t
 		MultiReadMaxBytes: c.server.multiReadMaxBytes}
 	var reply proto.ReplyHeader
 	reply, c.scratch = c.server.state.Read(c, &r, c.scratch)
-	if cap(c.scratch) > outboxKeepBytes {
-		c.scratch = nil
-	}
+	c.server.largeReplies.sent(c, &r, len(c.scratch))
+	c.scratch = reusable(c.scratch)
 	c.replied(h, reply, now)
 }
 
@@ -357,6 +356,7 @@ func (c *conn) serveReads(scratch *[]byte) {
 				SkipACL: c.server.config.Security.SkipACL}
 			var reply proto.ReplyHeader
 			reply, *scratch = c.server.state.ReadApplying(c, &r, *scratch)
+			*scratch = reusable(*scratch)
 			c.replied(p.header, reply, p.received)
 		}
 		if !c.taken() {

@@ -43,9 +43,7 @@ func (k *hook) Applied(h *proto.TxnHeader, o *state.Outcome) bool {
 	k.countQuota(&o.Result)
 	k.warnSequence(&o.Result)
 	readsWait := c.answer(h, o, &k.scratch)
-	if cap(k.scratch) > outboxKeepBytes {
-		k.scratch = nil
-	}
+	k.scratch = reusable(k.scratch)
 	return readsWait
 }
 

@@ -2,6 +2,7 @@ package server
 
 import (
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,7 +13,7 @@ const (
 	// connection's own requests are no longer read: 1 MiB.
 	outboxSoftBytes = 1 << 20
 	// outboxKeepBytes is the largest buffer for a reply under construction that a
-	// connection keeps: 64 KiB.
+	// connection uses again: 64 KiB. A longer one goes over to the outbox.
 	outboxKeepBytes = 64 << 10
 	// lingerTimeout is how long a client has to take the last bytes before its
 	// connection is closed.
@@ -55,7 +56,8 @@ func (o *outbox) init(conn net.Conn, maxBytes int, all *outboxes, failed func(er
 	o.changed.L = &o.mu
 }
 
-// push appends a frame. It returns false if that would exceed a limit; then
+// push appends a frame. One longer than outboxKeepBytes is not copied, and must
+// not be written again: lists of children have megabytes. It returns false if that would exceed a limit; then
 // nothing is appended, what waits is let go, and the caller must close the
 // connection. It does so once: the frames that come until then are dropped, for
 // one command can bring a hundred thousand.
@@ -83,6 +85,10 @@ func (o *outbox) push(frame []byte) bool {
 // would cost most.
 func (o *outbox) add(frame []byte) {
 	need := len(o.pending) + len(frame)
+	if o.pending == nil && len(frame) > outboxKeepBytes {
+		o.pending = slices.Clip(frame) // what is appended must not be written behind it
+		return
+	}
 	if need <= cap(o.pending) || o.pending == nil {
 		o.pending = append(o.pending, frame...)
 		return

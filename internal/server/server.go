@@ -92,6 +92,7 @@ type Server struct {
 	metrics         *serverMetrics
 	logMetrics      *logMetrics
 	slowSyncs       *slowSyncs
+	largeReplies    *largeReplies
 	registry        *metrics.Registry
 	closings        *closings
 	auth            *auth.Authenticator
@@ -246,6 +247,7 @@ func build(o Options) (*Server, error) {
 	s.outboxes.maxBytes = max(o.OutboxesMaxBytes, int64(s.outboxMaxBytes))
 	s.metrics = newServerMetrics(s.registry)
 	s.logMetrics = newLogMetrics(s.registry)
+	s.largeReplies = newLargeReplies(s.registry, s.logger, s.clock.Monotonic)
 	s.slowSyncs = newSlowSyncs(s.registry, s.logger, s.clock.Monotonic, c.Storage.FsyncWarningThreshold)
 	s.closings = newClosings(s.logger, s.clock.Monotonic, s.metrics.closed)
 	s.connectThrottle = newConnectThrottle(c.Throttle, s.clock.Monotonic, s.metrics.tokenDeficit.Observe)

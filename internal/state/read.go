@@ -15,8 +15,9 @@ type Asker interface {
 	watch.Watcher
 	// SessionID is the connection's session.
 	SessionID() proto.SessionID
-	// Push takes a finished reply frame and copies it. It is called under the
-	// state lock and must not block.
+	// Push takes a finished reply frame, which lies in the scratch that Read
+	// returns: an asker that keeps it must not hand that scratch in again. It is
+	// called under the state lock and must not block.
 	Push(frame []byte)
 	// Replay takes an event that setWatches found overdue.
 	Replay(e proto.WatcherEvent)
