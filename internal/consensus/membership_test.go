@@ -62,12 +62,18 @@ func (c *company) start(id int, peers []Peer) {
 	config.LogStore, config.Memory = LogStoreMemory, NewMemory()
 	config.ServerID, config.Peers, config.PeerListen = id, peers, c.peers[id].Address
 	config.StreamTimeout = time.Second
-	if testing.Verbose() {
-		config.Logger = slog.New(slog.NewTextHandler(os.Stderr, nil)).With("server", id)
-	}
+	config.Logger = verboseLogger(id)
 	s := &testServer{config: config}
 	s.open(c.t)
 	c.servers[id] = s
+}
+
+// verboseLogger is a server's log: kept only by go test -v.
+func verboseLogger(id int) *slog.Logger {
+	if !testing.Verbose() {
+		return slog.New(slog.DiscardHandler)
+	}
+	return slog.New(slog.NewTextHandler(os.Stderr, nil)).With("server", id)
 }
 
 func (c *company) stop(id int) {
