@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"sync/atomic"
 
 	"github.com/hashicorp/raft"
@@ -20,6 +21,7 @@ type fsm struct {
 	applied func(index, term uint64)
 
 	observe *Observer // may be nil
+	logger  *slog.Logger
 
 	// refused is set when an entry was not understood: nothing later may be
 	// applied, and no snapshot may cover it.
@@ -92,6 +94,9 @@ func (f *fsm) Restore(r io.ReadCloser) error {
 		return err
 	}
 	start := f.observe.clock()
+	if f.done.Load() > 0 {
+		f.logger.Info("a snapshot of the leader is loaded; clients are dropped", "index", f.restoring())
+	}
 	err := f.sm.Restore(r)
 	f.observe.restored(start)
 	switch {
@@ -101,9 +106,15 @@ func (f *fsm) Restore(r io.ReadCloser) error {
 		return err
 	case err != nil:
 		f.spoiled(err)
+		if f.done.Load() > 0 { // what was applied has been let go
+			f.refused.Store(true)
+			f.broken(fmt.Errorf("%w: restore a snapshot: %w", ErrStateMachine, err))
+		}
 		return err
 	}
-	f.done.Store(f.restoring())
+	if f.done.Swap(f.restoring()) > 0 {
+		f.logger.Info("the snapshot of the leader has been loaded", "index", f.restoring())
+	}
 	return nil
 }
 

@@ -31,9 +31,10 @@ type StateMachine interface {
 	Freeze() (persist func(w io.Writer) error, release func())
 
 	// Restore replaces the whole state with what persist once wrote. Bytes
-	// that r yields have passed their checksum. When it fails the former state
-	// must still be in force: an older snapshot is tried next, unless the error
-	// is ErrNewer, which stops the node.
+	// that r yields have passed their checksum. An error stops the node if
+	// anything was applied before, so that two states need not be in memory, or
+	// if it is ErrNewer. Else an older snapshot is tried next, and the state must
+	// be as it was.
 	Restore(r io.Reader) error
 }
 

@@ -114,7 +114,7 @@ func (c *conn) intercepted(h proto.RequestHeader, body []byte, now time.Duration
 func (s *Server) Leading() bool { return s.leading.Load() }
 
 // Serving tells whether clients are served.
-func (s *Server) Serving() bool { return s.serving.Load() }
+func (s *Server) Serving() bool { return s.serves() }
 
 // LeaderID is the number of the server that leads, −1 if none is known here. A
 // server alone has number 0 among its peers.

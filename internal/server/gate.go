@@ -59,6 +59,9 @@ func (g *gate) shut() {
 	g.server.awaitReadOnly()
 }
 
+// serves tells whether clients are served.
+func (s *Server) serves() bool { return s.serving.Load() && !s.restoring.Load() }
+
 // openGate lets clients in.
 func (s *Server) openGate() {
 	select {

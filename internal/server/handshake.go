@@ -31,7 +31,7 @@ func (c *conn) handshake(frame []byte) bool {
 		return false
 	}
 	c.readOnly = req.ReadOnly && c.server.readOnly.Load()
-	if !c.server.serving.Load() && !c.readOnly {
+	if !c.server.serves() && !c.readOnly || c.server.restoring.Load() {
 		c.server.metrics.closedNotServing.Inc()
 		c.close(reasonNotServing, "")
 		return false

@@ -130,11 +130,15 @@ func (k *hook) EntryApplied(timeMillis int64) {
 
 // Reset implements state.Hook.
 func (k *hook) Reset() {
+	k.restoring.Store(true) // before a new connection can be missed below
 	for _, c := range k.conns.all() {
 		c.gone.Store(true) // before any read can see the new state
 		go c.close(reasonStateReset, "")
 	}
 }
+
+// Restored implements state.Hook.
+func (k *hook) Restored() { k.restoring.Store(false) }
 
 // markDirty remembers a connection whose outbox must be written after the
 // entry. Only the goroutine that applies calls it.

@@ -56,6 +56,41 @@ func TestAServerThatLoadsItsDataSaysSoAndTurnsClientsAway(t *testing.T) {
 	startServer(t, c) // nothing is left that would hinder another start
 }
 
+// While a snapshot of the leader is read in there is no state: nobody is served
+// until it is there, not even a client that comes meanwhile.
+func TestNobodyIsServedWhileASnapshotIsReadIn(t *testing.T) {
+	s := startServer(t, testConfig(t))
+	c := connect(t, s, proto.ConnectRequest{})
+	c.create("/a", "", 0)
+	persist, release := s.state.Freeze()
+	defer release()
+	out, in := io.Pipe()
+	restored := make(chan error, 1)
+	go func() { restored <- s.state.Restore(out) }() // nothing else is applied meanwhile
+	c.gone()
+	late := dial(t, s)
+	req := proto.ConnectRequest{TimeoutMillis: 30000, Password: make([]byte, proto.PasswordLen)}
+	late.write(proto.EndFrame(req.Append(proto.BeginFrame(nil)), 0))
+	if rest, err := io.ReadAll(late.net); err != nil || len(rest) > 0 {
+		t.Errorf("a client gets %q, %v", rest, err)
+	}
+	if h := (*report)(s).Health(); !h.Live || h.Ready || h.Reason != "a snapshot is being loaded" {
+		t.Errorf("health meanwhile: %+v", h)
+	}
+	if text := word(t, s, "srvr"); !strings.HasPrefix(text, "This ZooKeeper instance is not currently serving") {
+		t.Errorf("srvr meanwhile: %q", text)
+	}
+	if err := errors.Join(persist(in), in.Close(), <-restored); err != nil {
+		t.Fatal(err)
+	}
+	if h := (*report)(s).Health(); !h.Ready {
+		t.Errorf("health afterwards: %+v", h)
+	}
+	if r := connect(t, s, proto.ConnectRequest{}).call(proto.OpExists, pathBody("/a", false)); r.Err != proto.ErrOK {
+		t.Errorf("the node is gone: %v", r.Err)
+	}
+}
+
 func TestASecondServerOnTheSameDataLeavesTheFirstAlone(t *testing.T) {
 	c := testConfig(t)
 	s := startServer(t, c)

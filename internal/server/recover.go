@@ -71,3 +71,6 @@ func (silent) EntryApplied(int64) {}
 
 // Reset implements state.Hook.
 func (silent) Reset() {}
+
+// Restored implements state.Hook.
+func (silent) Restored() {}

@@ -25,11 +25,13 @@ type report Server
 var _ admin.Server = (*report)(nil)
 
 // Serving implements admin.Server.
-func (r *report) Serving() bool { return r.serving.Load() || r.readOnly.Load() }
+func (r *report) Serving() bool {
+	return (*Server)(r).serves() || r.readOnly.Load() && !r.restoring.Load()
+}
 
 // Health implements admin.Server.
 func (r *report) Health() admin.Health {
-	h := admin.Health{Live: true, Ready: r.serving.Load(), Zxid: r.state.Zxid(), CommandLevel: int(r.state.CommandLevel())}
+	h := admin.Health{Live: true, Ready: (*Server)(r).serves(), Zxid: r.state.Zxid(), CommandLevel: int(r.state.CommandLevel())}
 	if l := r.listener.Load(); l != nil {
 		h.Address = (*l).Addr().String()
 	}
@@ -52,6 +54,8 @@ func (r *report) Health() admin.Health {
 		h.Ready, h.Reason = false, r.divergence.reason()
 	case status.NotReady != "":
 		h.Ready, h.Reason = false, status.NotReady
+	case r.restoring.Load():
+		h.Reason = "a snapshot is being loaded"
 	case !h.Ready:
 		h.Reason = "the log is being applied"
 	}

@@ -129,14 +129,16 @@ type Server struct {
 	lastSession       atomic.Int64
 	outstanding       atomic.Int64 // requests in work, of all connections
 
-	serving  atomic.Bool    // the serving gate
-	readOnly atomic.Bool    // read-only mode, only while the gate is closed
-	opened   chan struct{}  // closed when Start has set node
-	ready    chan struct{}  // closed when the gate first opens
-	readyOne sync.Once      // guards ready
-	stopped  chan struct{}  // closed by Stop
-	stopOnce sync.Once      // guards stopped
-	running  sync.WaitGroup // accept loop and read loops
+	serving atomic.Bool // the serving gate
+	// restoring is set while a snapshot is read in: there is no state meanwhile.
+	restoring atomic.Bool
+	readOnly  atomic.Bool    // read-only mode, only while the gate is closed
+	opened    chan struct{}  // closed when Start has set node
+	ready     chan struct{}  // closed when the gate first opens
+	readyOne  sync.Once      // guards ready
+	stopped   chan struct{}  // closed by Stop
+	stopOnce  sync.Once      // guards stopped
+	running   sync.WaitGroup // accept loop and read loops
 }
 
 // Start opens the client port and the data, and begins to serve. It returns

@@ -45,6 +45,7 @@ type recorder struct {
 	onReset   func()
 	entries   int
 	resets    int
+	restored  int
 }
 
 func (r *recorder) note(format string, args ...any) {
@@ -100,6 +101,8 @@ func (r *recorder) SessionClosed(id proto.SessionID, owner proto.Origin) {
 func (r *recorder) EntryApplied(int64) { r.entries++ }
 
 func (r *recorder) MembershipChanged() {}
+
+func (r *recorder) Restored() { r.restored++ }
 
 func (r *recorder) Reset() {
 	r.resets++

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"slices"
 
 	"github.com/zooraft/zooraft/internal/proto"
@@ -125,9 +126,16 @@ func (r *restored) extension(block []byte, newest byte) (err error) {
 	return d.Err()
 }
 
-// Restore replaces the whole state by what Freeze's persist wrote. On an error
-// the old state stays.
-func (m *Machine) Restore(in io.Reader) error {
+// Restore replaces the whole state by what Freeze's persist wrote. A state that
+// has applied nothing stays on an error; any other one is let go first, or both
+// would be in memory, and is lost.
+func (m *Machine) Restore(in io.Reader) (err error) {
+	used := m.letGo()
+	defer func() {
+		if err != nil && !used {
+			m.hook.Restored() // as it was
+		}
+	}()
 	r := &restored{builder: tree.NewBuilder(), table: session.NewTable()}
 	trailer, err := snapshot.Read(in, r)
 	if err != nil {
@@ -150,8 +158,25 @@ func (m *Machine) Restore(in io.Reader) error {
 	m.zxid, m.lastTerm, m.tree, m.table, m.digests = r.zxid, r.lastTerm, t, r.table, nil
 	m.reconfig = r.reconfig
 	m.level.Store(uint32(r.level))
-	m.hook.Reset()
+	m.hook.Restored()
 	m.hook.MembershipChanged()
 	m.mu.Unlock()
 	return nil
+}
+
+// letGo empties the state, but for its zxid, and has the memory collected: by
+// its own pace the collector would wait until the heap has doubled. It tells
+// whether there was anything.
+func (m *Machine) letGo() (used bool) {
+	m.mu.Lock()
+	m.hook.Reset()
+	used = m.zxid != 0
+	if used {
+		m.tree, m.table, m.digests, m.reconfig, m.changes = tree.New(), session.NewTable(), nil, nil, nil
+	}
+	m.mu.Unlock()
+	if used {
+		runtime.GC()
+	}
+	return used
 }

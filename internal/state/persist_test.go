@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"testing"
+	"weak"
 
 	"github.com/zooraft/zooraft/internal/proto"
 	"github.com/zooraft/zooraft/internal/snapshot"
@@ -37,8 +39,8 @@ func TestARestoredStateIsTheOneThatWasFrozen(t *testing.T) {
 	if got, want := dump(t, other.Machine), dump(t, m.Machine); got != want {
 		t.Errorf("restored:\n%s\nfrozen:\n%s", got, want)
 	}
-	if other.hook.resets != 1 {
-		t.Errorf("%d resets told, want 1", other.hook.resets)
+	if other.hook.resets != 1 || other.hook.restored != 1 {
+		t.Errorf("%d resets told, %d of them ended, want 1", other.hook.resets, other.hook.restored)
 	}
 }
 
@@ -59,11 +61,10 @@ func TestTheTermSurvivesARestore(t *testing.T) {
 	}
 }
 
-func TestABrokenSnapshotLeavesTheOldState(t *testing.T) {
+// At the start an older snapshot is tried next.
+func TestABrokenSnapshotLeavesANewStateAsItWas(t *testing.T) {
 	snap := frozen(t, populated(t).Machine)
 	m := newMachine(t)
-	a := newClient(20, 1)
-	m.entry(a.create(), a.make("/old", proto.CreateEphemeral))
 	before, tree, table := dump(t, m.Machine), m.tree, m.table
 	refuse := func(name string, bad []byte) {
 		if err := m.Restore(bytes.NewReader(bad)); err == nil {
@@ -84,15 +85,42 @@ func TestABrokenSnapshotLeavesTheOldState(t *testing.T) {
 			bad[i] ^= flip
 		}
 	}
-	if after := dump(t, m.Machine); after != before || m.hook.resets != 0 {
-		t.Errorf("%d resets told, and the state is\n%s\nwas:\n%s", m.hook.resets, after, before)
+	if after := dump(t, m.Machine); after != before || m.hook.resets != m.hook.restored {
+		t.Errorf("%d resets told, %d of them ended, and the state is\n%s\nwas:\n%s", m.hook.resets, m.hook.restored, after, before)
 	}
-	m.entry(a.make("/new", 0))
+	if err := m.Restore(bytes.NewReader(snap)); err != nil {
+		t.Error(err)
+	}
 }
+
+// A server that runs has no memory for two states: the former one is collected
+// before the snapshot is read. Should the snapshot be broken, there is none, and
+// nobody is told that there is.
+func TestAUsedStateIsLetGoBeforeTheSnapshotIsRead(t *testing.T) {
+	snap := frozen(t, populated(t).Machine)
+	m := populated(t)
+	former := weak.Make(m.tree)
+	err := m.Restore(readerFunc(func([]byte) (int, error) {
+		if former.Value() != nil {
+			t.Error("the former tree is in memory when the snapshot is read")
+		}
+		return 0, io.ErrUnexpectedEOF
+	}))
+	if !errors.Is(err, io.ErrUnexpectedEOF) || m.hook.resets != 1 || m.hook.restored != 0 {
+		t.Errorf("%d resets told, %d of them ended: %v", m.hook.resets, m.hook.restored, err)
+	}
+	if err := m.Restore(bytes.NewReader(snap)); err != nil || m.hook.restored != 1 {
+		t.Errorf("%d resets ended: %v", m.hook.restored, err)
+	}
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(b []byte) (int, error) { return f(b) }
 
 // Among them one as Apache's server writes it.
 func TestASnapshotOfAnotherProgramIsRefused(t *testing.T) {
-	m := populated(t)
+	m, reader := populated(t), newMachine(t)
 	view := m.tree.Freeze()
 	defer view.Release()
 	content := snapshot.Content{
@@ -116,12 +144,12 @@ func TestASnapshotOfAnotherProgramIsRefused(t *testing.T) {
 		if err := snapshot.Write(&b, content); err != nil {
 			t.Fatal(err)
 		}
-		before := dump(t, m.Machine)
-		err := m.Restore(&b)
+		before := dump(t, reader.Machine)
+		err := reader.Restore(&b)
 		if err == nil || c.want != nil && !errors.Is(err, c.want) {
 			t.Errorf("%s: error %v, want %v", c.name, err, c.want)
 		}
-		if after := dump(t, m.Machine); after != before {
+		if after := dump(t, reader.Machine); after != before {
 			t.Errorf("%s: the state changed", c.name)
 		}
 	}

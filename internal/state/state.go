@@ -59,11 +59,15 @@ type Hook interface {
 	// EntryApplied is called once after each entry, without the lock, with the
 	// leader's time in the entry.
 	EntryApplied(timeMillis int64)
-	// Reset tells that the whole state was replaced. When it returns, all
-	// connections are Gone: one that read the new state without the events
+	// Reset tells that the whole state is being replaced, which takes as long as
+	// reading it: until Restored there is nothing to be read. When it returns,
+	// all connections are Gone: one that read the new state without the events
 	// between would miss them for ever, since its client would then come back
 	// and ask for what happened since that read.
 	Reset()
+	// Restored tells that the new state is in force, or still the old one if it
+	// was new. It is not called when a state was let go and none took its place.
+	Restored()
 }
 
 // Traffic counts the bytes of reads and writes by path, as mntr shows them by

@@ -22,6 +22,7 @@ func (silent) OutOfTurn(proto.Origin)                             {}
 func (silent) SessionMoved(*session.Session, proto.Origin)        {}
 func (silent) SessionClosed(proto.SessionID, proto.Origin)        {}
 func (silent) MembershipChanged()                                 {}
+func (silent) Restored()                                          {}
 func (silent) EntryApplied(int64)                                 {}
 func (silent) Reset()                                             {}
 func (silent) SessionID() proto.SessionID                         { return 1 }

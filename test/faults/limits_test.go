@@ -232,6 +232,10 @@ func largeSnapshot(t *testing.T, w *world) {
 		}
 		say("server %d leads, server %d did before; %d elections", now, leader, w.e.elections()-elections)
 	}
+	runningReceiver(t, w, w.e.others(leader)[1], func() {
+		must(c.Set(context.Background(), "/w/large/0", data, -1))(t)
+		small()
+	}, func() int { return taken(leader) })
 	// The checks at the end read all nodes.
 	for n := range size {
 		if err := c.Delete(context.Background(), fmt.Sprintf("/w/large/%d", n), -1); err != nil {
@@ -239,6 +243,33 @@ func largeSnapshot(t *testing.T, w *world) {
 		}
 	}
 	c.Drop()
+}
+
+// runningReceiver sends a follower that runs a snapshot, having it stand still
+// until the log has been cut behind it. Case 68: it holds one state, not two.
+func runningReceiver(t *testing.T, w *world, follower int, write func(), taken func() int) {
+	pid := w.e.servers[follower].PID()
+	received := func() int {
+		return strings.Count(w.e.servers[follower].Log(), "the snapshot of the leader has been loaded")
+	}
+	before := received()
+	full := residentKiB(t, pid, "VmRSS")
+	w.e.eventually("the server has given its garbage back", func() bool { return residentKiB(t, pid, "VmRSS") < full*3/4 })
+	steady := residentKiB(t, pid, "VmRSS")
+	w.e.signal(follower, syscall.SIGSTOP)
+	for range 32 { // more than the sockets on the way hold
+		write()
+	}
+	end := taken() + 5 // more than are kept
+	w.e.eventually("the others have cut the log", func() bool { write(); return taken() >= end })
+	forgetPeak(t, pid)
+	w.e.signal(follower, syscall.SIGCONT)
+	w.e.eventually("the server that stood still has the snapshot", func() bool { return received() > before && w.e.takesClients(follower) })
+	peak := residentKiB(t, pid, "VmHWM")
+	t.Logf("the server that received it held %d MiB before, %d MiB at most", steady>>10, peak>>10)
+	if limit := steady + steady/2 + 32<<10; peak > limit {
+		t.Errorf("the server that received it held %d MiB, at most %d MiB were expected", peak>>10, limit>>10)
+	}
 }
 
 // residentKiB is a process's memory: VmRSS for now, VmHWM for its peak.
