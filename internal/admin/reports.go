@@ -135,11 +135,20 @@ func (r confReport) writeText(out io.Writer) {
 	fmt.Fprintf(out, "clientPortListenBacklog=%d\nserverId=%d\n", r.ListenBacklog, r.ServerID)
 	if e := r.Ensemble; e != nil {
 		fmt.Fprintf(out, "initLimit=%d\nsyncLimit=%d\nelectionAlg=%d\n", e.InitLimit, e.SyncLimit, e.ElectionAlg)
-		fmt.Fprintf(out, "electionPort=%d\nquorumPort=%d\npeerType=%d\n", e.ElectionPort, e.QuorumPort, e.PeerType)
+		fmt.Fprintf(out, "electionPort=%s\nquorumPort=%s\npeerType=%d\n", barred(e.ElectionPorts), barred(e.QuorumPorts), e.PeerType)
 		if !e.ReadOnly {
 			fmt.Fprintf(out, "membership: \n%s", e.Membership)
 		}
 	}
+}
+
+// barred joins ports as Apache prints several of them.
+func barred(ports []int) string {
+	texts := make([]string, 0, len(ports))
+	for _, port := range ports {
+		texts = append(texts, strconv.Itoa(port))
+	}
+	return strings.Join(texts, "|")
 }
 
 type dirsReport struct{ data, log int64 }

@@ -220,12 +220,12 @@ type Conf struct {
 
 // EnsembleConf is what conf prints in addition in an ensemble.
 type EnsembleConf struct {
-	InitLimit, SyncLimit     int // ticks
-	ElectionAlg              int // 3, the only one left in ZooKeeper
-	ElectionPort, QuorumPort int
-	PeerType                 int    // 0 participant, 1 observer
-	Membership               string // the server lines and version=, without a last newline
-	ReadOnly                 bool   // without quorum: the membership is not printed
+	InitLimit, SyncLimit       int // ticks
+	ElectionAlg                int // 3, the only one left in ZooKeeper
+	ElectionPorts, QuorumPorts []int
+	PeerType                   int    // 0 participant, 1 observer
+	Membership                 string // the server lines and version=, without a last newline
+	ReadOnly                   bool   // without quorum: the membership is not printed
 }
 
 // Sessions is the first part of dump. A server that runs the expiry clock

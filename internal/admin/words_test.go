@@ -81,7 +81,7 @@ func TestOtherRolesHaveTheirOwnLines(t *testing.T) {
 	server := busyServer()
 	server.stats.Mode, server.stats.PeerState = ModeLeader, "leading - broadcast"
 	server.conf.Ensemble = &EnsembleConf{
-		InitLimit: 10, SyncLimit: 5, ElectionAlg: 3, ElectionPort: 3888, QuorumPort: 2888, Membership: "server.1=a\nversion=0",
+		InitLimit: 10, SyncLimit: 5, ElectionAlg: 3, ElectionPorts: []int{3888}, QuorumPorts: []int{2888, 2889}, Membership: "server.1=a\nversion=0",
 	}
 	a := newTestAdmin(server)
 	if got := say(t, a, "srvr"); !strings.HasSuffix(got, "Mode: leader\nNode count: 9\nProposal sizes last/min/max: 48/36/64\n") {
@@ -91,7 +91,7 @@ func TestOtherRolesHaveTheirOwnLines(t *testing.T) {
 		t.Errorf("a leader's mntr begins %.200s", got)
 	}
 	if got := say(t, a, "conf"); !strings.HasSuffix(got, "serverId=0\ninitLimit=10\nsyncLimit=5\nelectionAlg=3\n"+
-		"electionPort=3888\nquorumPort=2888\npeerType=0\nmembership: \nserver.1=a\nversion=0") {
+		"electionPort=3888\nquorumPort=2888|2889\npeerType=0\nmembership: \nserver.1=a\nversion=0") {
 		t.Errorf("a leader's conf: %s", got)
 	}
 

@@ -28,9 +28,10 @@ func noEffectKeys() []key {
 
 	parser("The system's listen backlog is used.", anyInt, "clientPortListenBacklog")
 	parser("Old snapshots go after each new one, whatever the interval.", anyInt, "autopurge.purgeInterval")
-	parser(ensemble, anyInt, "connectToLearnerMasterLimit", "observerMasterPort",
-		"multiAddress.reachabilityCheckTimeoutMs")
-	parser(ensemble, anyBool, "multiAddress.reachabilityCheckEnabled", "sslQuorumReloadCertFiles")
+	parser(ensemble, anyInt, "connectToLearnerMasterLimit", "observerMasterPort")
+	parser("An address is tried by dialling it.", anyInt, "multiAddress.reachabilityCheckTimeoutMs")
+	parser("An address is tried by dialling it.", anyBool, "multiAddress.reachabilityCheckEnabled")
+	parser(ensemble, anyBool, "sslQuorumReloadCertFiles")
 	keys = append(keys, ensembleKeys(ensemble)...)
 	parser(ensemble, nil, "oraclePath")
 	parser("Only 3 exists, here as in Apache.", func(_ *Config, raw string) error {

@@ -66,7 +66,7 @@ func parserKeys() []key {
 				return "participant"
 			},
 		},
-		strictBool("multiAddress.enabled", "Allows several addresses, with a bar between, in a server line. The first is used.",
+		strictBool("multiAddress.enabled", "Allows several addresses, with a bar between, in a server line. The others dial the one that last answered, then the rest.",
 			func(c *Config) *bool { return &c.Ensemble.MultiAddress }).in(inBoth),
 		memberLines("server.*", "Membership. One line runs a server alone; its client port counts."),
 		memberLines("group.*", "Hierarchical quorum. Refused: Raft's quorum is a majority of servers."),

@@ -65,11 +65,6 @@ func (l *loader) readMembers() {
 			l.fail(s, err)
 		}
 	}
-	for _, s := range lines {
-		if strings.HasPrefix(s.name, "server.") && strings.Contains(s.value, "|") && l.config.Ensemble.MultiAddress {
-			l.warn(s, "has several addresses, of which only the first is used")
-		}
-	}
 	l.takeClientPort()
 }
 

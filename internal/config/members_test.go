@@ -28,8 +28,8 @@ func TestServerLinesAreReadAsApacheReadsThem(t *testing.T) {
 		{"h:1:2;2181", Member{ID: 7, Addresses: []PeerAddress{{Host: "h", QuorumPort: 1, ElectionPort: 2}}, ClientHost: "0.0.0.0", ClientPort: 2181}},
 		{"h:1:2:observer;c:2181", Member{ID: 7, Addresses: []PeerAddress{{Host: "h", QuorumPort: 1, ElectionPort: 2}}, Observer: true, ClientHost: "c", ClientPort: 2181}},
 		{"[::1]:1:2;[::2]:2181", Member{ID: 7, Addresses: []PeerAddress{{Host: "::1", QuorumPort: 1, ElectionPort: 2}}, ClientHost: "::2", ClientPort: 2181}},
-		{"h:1:2|g:3:4", Member{ID: 7, Addresses: []PeerAddress{{Host: "h", QuorumPort: 1, ElectionPort: 2}, {Host: "g", QuorumPort: 3, ElectionPort: 4}}, ClientPort: -1}},
-		{"h:1:2:observer|g:3:4", Member{ID: 7, Addresses: []PeerAddress{{Host: "h", QuorumPort: 1, ElectionPort: 2}, {Host: "g", QuorumPort: 3, ElectionPort: 4}}, Observer: true, ClientPort: -1}},
+		{"h:1:2|g:3:4", Member{ID: 7, Addresses: []PeerAddress{{Host: "g", QuorumPort: 3, ElectionPort: 4}, {Host: "h", QuorumPort: 1, ElectionPort: 2}}, ClientPort: -1}},
+		{"h:1:2:observer|g:3:4", Member{ID: 7, Addresses: []PeerAddress{{Host: "g", QuorumPort: 3, ElectionPort: 4}, {Host: "h", QuorumPort: 1, ElectionPort: 2}}, Observer: true, ClientPort: -1}},
 		{"h:1:2;", Member{ID: 7, Addresses: []PeerAddress{{Host: "h", QuorumPort: 1, ElectionPort: 2}}, ClientPort: -1}},
 	}
 	for _, test := range tests {
@@ -132,15 +132,16 @@ func TestMembershipThatContradictsItselfIsRefused(t *testing.T) {
 	}
 }
 
-func TestOfSeveralAddressesTheFirstIsUsedAndAWarningSaysSo(t *testing.T) {
-	path := writeConfig(t, small+"server.1=127.0.0.1:1:2|127.0.0.2:1:2\n")
+func TestSeveralAddressesAreASetInTheOrderInWhichApachePrintsThem(t *testing.T) {
+	path := writeConfig(t, small+"server.1=127.0.0.2:1:2|127.0.0.1:3:4|127.0.0.2:1:2\n")
 	writeMyID(t, path, "1")
 	c, report, err := load(t, Options{File: path, Defines: []string{"zookeeper.multiAddress.enabled=true"}})
-	if err != nil || len(c.Ensemble.Servers) != 1 || len(c.Ensemble.Servers[0].Addresses) != 2 {
-		t.Fatalf("read %+v, %v", c, err)
+	if err != nil || len(c.Ensemble.Servers) != 1 || len(report.Warnings) != 0 {
+		t.Fatalf("read %+v, %v, %v", c, report, err)
 	}
-	if len(report.Warnings) != 1 || report.Warnings[0].Key != "server.1" || !strings.Contains(report.Warnings[0].Text, "only the first is used") {
-		t.Errorf("warnings %v", report.Warnings)
+	one := c.Ensemble.Servers[0]
+	if one.String() != "127.0.0.1:3:4|127.0.0.2:1:2:participant" || one.QuorumAddress() != "127.0.0.1:3|127.0.0.2:1" {
+		t.Errorf("the member is %s, others connect at %s", one, one.QuorumAddress())
 	}
 }
 

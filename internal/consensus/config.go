@@ -55,14 +55,15 @@ type Config struct {
 	// SetMembership tells what is wanted: before its first call a leader leaves
 	// Raft's configuration as it is. Default false: Peers is what is wanted.
 	MembershipIsSet bool
-	// PeerListen is host:port of the peer port, as net.Listen takes it.
+	// PeerListen is host:port of the peer port, as net.Listen takes it, or several
+	// of these with bars between.
 	PeerListen string
 	// PeerListener is the open peer port instead of PeerListen, for servers in
 	// one process: ports are taken first and the membership made of them. The
 	// node closes it. Default nil.
 	PeerListener net.Listener
-	// PeerDial opens a connection to another server. Default: TCP. A test that
-	// cuts servers off hands in its own.
+	// PeerDial opens a connection to another server, whose Address is then one
+	// of its addresses. Default: TCP. A test that cuts servers off hands in its own.
 	PeerDial func(to Peer, timeout time.Duration) (net.Conn, error)
 	// StreamTimeout is how long a peer stream may be silent. Default 4 s,
 	// at least 100 ms; the server derives it from syncLimit and tickTime.

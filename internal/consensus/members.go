@@ -17,7 +17,8 @@ import (
 type Peer struct {
 	// ID is the server's number, 0 to 255.
 	ID int `json:"id"`
-	// Address is host:port of its peer port. The host is resolved at each dial.
+	// Address is host:port of its peer port, or several of these with bars
+	// between. The hosts are resolved at each dial.
 	Address string `json:"address"`
 	// Voter is false for an observer.
 	Voter bool `json:"voter"`
@@ -92,14 +93,17 @@ func rolesHash(peers []Peer) string {
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// isWildcard tells an address that says only where to listen.
+// isWildcard tells an address that says only where to listen, or one of several
+// that does.
 func isWildcard(address string) bool {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return false
-	}
-	ip := net.ParseIP(host)
-	return host == "" || ip != nil && ip.IsUnspecified()
+	return slices.ContainsFunc(addressesOf(address), func(one string) bool {
+		host, _, err := net.SplitHostPort(one)
+		if err != nil {
+			return false
+		}
+		ip := net.ParseIP(host)
+		return host == "" || ip != nil && ip.IsUnspecified()
+	})
 }
 
 // peer finds a configured server.

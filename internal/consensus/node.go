@@ -68,6 +68,7 @@ type Node struct {
 	fullSince   time.Time         // guarded by mu; zero while there is space
 	waiting     string            // guarded by mu; what an unformed server waits for
 	cluster     string            // guarded by mu; the ensemble that this server has become a member of since it was opened
+	answered    map[string]string // guarded by mu; which of a server's several addresses last answered, by all of them
 	ownLines    map[string]string // guarded by mu; where servers say that they listen, by Raft id
 	differences map[int]string    // guarded by mu; by the number of the other end of a stream
 	linesSaid   map[int]string    // guarded by mu; what was last logged of them

@@ -363,10 +363,12 @@ func (n *Node) openTransport(config *raft.Config) (err error) {
 
 // startEnsemble starts what only an ensemble of several servers has.
 func (n *Node) startEnsemble() error {
-	n.workers.Add(7)
+	n.workers.Add(6 + len(n.port.listeners))
 	go n.takeNotes()
 	go n.forward(n.network)
-	go n.port.accept(n.port.listener)
+	for _, l := range n.port.listeners { // nobody moves them before Open returns
+		go n.port.accept(l)
+	}
 	go n.watchLeader()
 	go n.followLeader()
 	go n.keepStreams()

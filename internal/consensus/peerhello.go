@@ -104,9 +104,9 @@ func readMessage(r io.Reader, v any) error {
 	return json.Unmarshal(body, v)
 }
 
-// greet dials a peer by name, which is resolved now, and exchanges hello and
-// welcome within the timeout.
-func (n *Node) greet(kind, to, address string, timeout time.Duration) (net.Conn, welcome, error) {
+// greetAt dials a peer at one address, by name, which is resolved now, and
+// exchanges hello and welcome within the timeout.
+func (n *Node) greetAt(kind, to, address string, timeout time.Duration) (net.Conn, welcome, error) {
 	var w welcome
 	number, _ := splitRaftID(to)
 	conn, err := n.cfg.PeerDial(Peer{ID: number, Address: address}, timeout)

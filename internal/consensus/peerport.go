@@ -2,8 +2,9 @@ package consensus
 
 import (
 	"errors"
-	"fmt"
+	"maps"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -14,37 +15,48 @@ import (
 // helloTimeout bounds the exchange of hello and welcome, on both sides.
 const helloTimeout = 2 * time.Second
 
-// peerPort is the listener that all servers of an ensemble reach each other
-// by. It exchanges hello and welcome, then hands the connection to Raft's
+// peerPort is where all servers of an ensemble reach each other, at each of this
+// server's addresses. It exchanges hello and welcome, then hands the connection to Raft's
 // transport or to the streams.
 type peerPort struct {
 	node   *Node
 	raft   chan net.Conn // to Raft's transport
 	closed chan struct{}
 
-	mu       sync.Mutex
-	listener net.Listener          // guarded by mu; replaced by move
-	conns    map[net.Conn]struct{} // guarded by mu; all open ones, in and out
-	shut     bool                  // guarded by mu
-	muted    bool                  // guarded by mu; no connection is taken or made
+	moving sync.Mutex // held by MovePeerPort; taken before mu
+
+	mu        sync.Mutex
+	listeners map[string]net.Listener // guarded by mu; by address as it was asked for
+	first     string                  // guarded by mu; of the addresses, the one that PeerAddr tells
+	conns     map[net.Conn]struct{}   // guarded by mu; all open ones, in and out
+	shut      bool                    // guarded by mu
+	muted     bool                    // guarded by mu; no connection is taken or made
 	// pending are connections whose hello has not come, the oldest first.
 	pending []net.Conn // guarded by mu; ≤ pendingHellos
 }
 
 func (n *Node) openPeerPort() (*peerPort, error) {
-	l := n.cfg.PeerListener
-	if l == nil {
-		var err error
-		if l, err = net.Listen("tcp", n.cfg.PeerListen); err != nil {
-			return nil, err
+	addresses := addressesOf(n.cfg.PeerListen)
+	p := &peerPort{node: n, raft: make(chan net.Conn), closed: make(chan struct{}), conns: map[net.Conn]struct{}{}}
+	if l := n.cfg.PeerListener; l != nil {
+		p.listeners, p.first = map[string]net.Listener{"": l}, ""
+		return p, nil
+	}
+	open, err := n.listenAt(addresses, false)
+	if err != nil {
+		return nil, err
+	}
+	p.listeners = open
+	for _, one := range slices.Backward(addresses) {
+		if open[one] != nil {
+			p.first = one
 		}
 	}
-	p := &peerPort{node: n, listener: l, raft: make(chan net.Conn), closed: make(chan struct{}),
-		conns: map[net.Conn]struct{}{}}
 	return p, nil
 }
 
-// PeerAddr is where the other servers connect; nil for a server alone.
+// PeerAddr is where the other servers connect, the first address of several; nil
+// for a server alone.
 func (n *Node) PeerAddr() net.Addr {
 	if n.port == nil {
 		return nil
@@ -55,33 +67,7 @@ func (n *Node) PeerAddr() net.Addr {
 func (p *peerPort) addr() net.Addr {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.listener.Addr()
-}
-
-// MovePeerPort listens at another address, as net.Listen takes it, and no longer
-// at the former one. Connections stay. After an error nothing has changed.
-func (n *Node) MovePeerPort(address string) error {
-	if n.port == nil {
-		return fmt.Errorf("%w: a server alone has no peer port", ErrInvalidConfig)
-	}
-	l, err := net.Listen("tcp", address)
-	if err != nil {
-		return err
-	}
-	p := n.port
-	p.mu.Lock()
-	if p.shut {
-		p.mu.Unlock()
-		_ = l.Close()
-		return ErrStopped
-	}
-	former := p.listener
-	p.listener = l
-	n.workers.Add(1) // before the port is shut, so nobody waits for them yet
-	p.mu.Unlock()
-	go p.accept(l)
-	_ = former.Close() // ends its accept loop
-	return nil
+	return p.listeners[p.first].Addr()
 }
 
 // accept is a goroutine, one for each listener.
@@ -210,14 +196,17 @@ func (p *peerPort) close() {
 		return
 	}
 	p.shut = true
-	open, pending, listener := p.conns, p.pending, p.listener
+	open, pending := p.conns, p.pending
 	p.conns, p.pending = map[net.Conn]struct{}{}, nil
+	listeners := slices.Collect(maps.Values(p.listeners))
 	p.mu.Unlock()
 	for _, c := range pending {
 		_ = c.Close()
 	}
 	close(p.closed)
-	_ = listener.Close()
+	for _, l := range listeners {
+		_ = l.Close()
+	}
 	for c := range open {
 		_ = c.(*trackedConn).Conn.Close()
 	}
@@ -245,7 +234,7 @@ func (s streamLayer) Close() error { return nil }
 func (s streamLayer) Addr() net.Addr { return s.port.addr() }
 
 // Dial implements raft.StreamLayer. The address is what ServerAddr returned:
-// the Raft id, an at sign, host:port.
+// the Raft id, an at sign, the server's address.
 func (s streamLayer) Dial(address raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
 	id, where, _ := strings.Cut(string(address), "@")
 	n := s.port.node

@@ -1,8 +1,10 @@
 package proto
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -25,7 +27,8 @@ var (
 type Member struct {
 	// ID is N.
 	ID int64
-	// Addresses are where the other servers reach it; at least one.
+	// Addresses are where the other servers reach it; at least one. They are a
+	// set, in the order in which ZooKeeper prints them: that of their hosts.
 	Addresses []PeerAddress
 	// Observer is false for a participant.
 	Observer bool
@@ -39,6 +42,26 @@ type Member struct {
 type PeerAddress struct {
 	Host                     string
 	QuorumPort, ElectionPort int
+}
+
+// QuorumAddress is where the other servers connect: host:quorumPort of each of
+// the addresses, with a bar between.
+func (m Member) QuorumAddress() string {
+	all := make([]string, 0, len(m.Addresses))
+	for _, a := range m.Addresses {
+		all = append(all, fmt.Sprintf("%s:%d", bracket(a.Host), a.QuorumPort))
+	}
+	return strings.Join(all, "|")
+}
+
+// Ports are one port of each of the addresses, each port once.
+func (m Member) Ports(of func(PeerAddress) int) (ports []int) {
+	for _, a := range m.Addresses {
+		if !slices.Contains(ports, of(a)) {
+			ports = append(ports, of(a))
+		}
+	}
+	return ports
 }
 
 // Key is the name of the member's line.
@@ -106,6 +129,10 @@ func ParseMember(id int64, text string, multiAddress bool) (Member, error) {
 	if len(m.Addresses) == 0 {
 		return m, wrongMember(text)
 	}
+	slices.SortFunc(m.Addresses, func(a, b PeerAddress) int {
+		return cmp.Or(strings.Compare(a.Host, b.Host), cmp.Compare(a.QuorumPort, b.QuorumPort), cmp.Compare(a.ElectionPort, b.ElectionPort))
+	})
+	m.Addresses = slices.Compact(m.Addresses)
 	m.Observer = role == "observer"
 	return m, nil
 }

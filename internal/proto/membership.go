@@ -116,9 +116,9 @@ func (m *Membership) parseServer(number, value string, multiAddress bool) error 
 }
 
 // Replace reads the newMembers of a reconfig, server lines that newlines or
-// commas separate, and makes them the members. With ErrMemberBeyond these are
-// returned too.
-func (m Membership) Replace(newMembers string) (Membership, error) {
+// commas separate, and makes them the members. With multiAddress they may have
+// several addresses. With ErrMemberBeyond the members are returned too.
+func (m Membership) Replace(newMembers string, multiAddress bool) (Membership, error) {
 	next := Membership{Version: m.Version}
 	grouped := false
 	for _, line := range strings.FieldsFunc(newMembers, func(r rune) bool { return r == ',' || r == '\n' || r == '\r' }) {
@@ -129,7 +129,7 @@ func (m Membership) Replace(newMembers string) (Membership, error) {
 		key, value := splitProperty(line)
 		switch {
 		case strings.HasPrefix(key, "server."):
-			if err := next.parseServer(key[len("server."):], value, false); err != nil {
+			if err := next.parseServer(key[len("server."):], value, multiAddress); err != nil {
 				return m, err
 			}
 		case strings.HasPrefix(key, "group"), strings.HasPrefix(key, "weight"):
@@ -164,8 +164,9 @@ func splitProperty(line string) (key, value string) {
 
 // Change reads the joining and leaving of a reconfig: server.N=… texts and
 // numbers, each list separated by commas. Who joins and is there already gets
-// a new text. With ErrMemberBeyond the members are returned too.
-func (m Membership) Change(joining, leaving string) (Membership, error) {
+// a new text. With multiAddress they may have several addresses. With
+// ErrMemberBeyond the members are returned too.
+func (m Membership) Change(joining, leaving string, multiAddress bool) (Membership, error) {
 	next := Membership{Version: m.Version, Members: slices.Clone(m.Members)}
 	for _, text := range listed(leaving) {
 		id, err := strconv.ParseInt(text, 10, 64)
@@ -181,7 +182,7 @@ func (m Membership) Change(joining, leaving string) (Membership, error) {
 		}
 		number := parts[0][strings.LastIndexByte(parts[0], '.')+1:]
 		var one Membership
-		if err := one.parseServer(number, parts[1], false); err != nil {
+		if err := one.parseServer(number, parts[1], multiAddress); err != nil {
 			return m, err
 		}
 		joiner := one.Members[0]

@@ -16,8 +16,8 @@ func FuzzMembership(f *testing.F) {
 		}
 		for _, change := range []func() (Membership, error){
 			func() (Membership, error) { return m, nil },
-			func() (Membership, error) { return m.Change(joining, leaving) },
-			func() (Membership, error) { return m.Replace(joining) },
+			func() (Membership, error) { return m.Change(joining, leaving, true) },
+			func() (Membership, error) { return m.Replace(joining, true) },
 		} {
 			next, err := change()
 			if err != nil {

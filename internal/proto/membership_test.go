@@ -10,12 +10,12 @@ func TestAHostNameCannotBeTakenForAnotherMember(t *testing.T) {
 		"server.4=a\nserver.9=b:1:2;3", "server.4=a b:1:2;3", "server.4=a|b:1:2;3", "server.4=[[a]:1:2;3",
 		"server.4=a:1:2;b\nc:3", "server.4=a]b:1:2;3",
 	} {
-		if next, err := m.Change(joining, NullString); err == nil {
+		if next, err := m.Change(joining, NullString, false); err == nil {
 			t.Errorf("%q became %q", joining, next)
 		}
 	}
 	for _, joining := range []string{"server.4=[::1]:1:2:observer;[::2]:3", "4=host.example:1:2;3", "server.4=:1:2;3"} {
-		next, err := m.Change(joining, NullString)
+		next, err := m.Change(joining, NullString, false)
 		if err != nil {
 			t.Errorf("%q: %v", joining, err)
 			continue

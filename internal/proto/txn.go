@@ -27,6 +27,7 @@ const (
 	SwitchNoDigest      uint32 = 1 << 6 // DigestAuthenticationProvider.enabled=false
 	SwitchEnsemble      uint32 = 1 << 7 // the leader is one of several servers, or may become one
 	SwitchStandalone    uint32 = 1 << 8 // standaloneEnabled=true: a reconfig may not leave one participant
+	SwitchMultiAddress  uint32 = 1 << 9 // multiAddress.enabled=true: a reconfig may give a member several addresses
 )
 
 // Origin names the connection that a command came by. A command that the

@@ -2,11 +2,11 @@ package server
 
 import (
 	"net"
-	"strconv"
 	"time"
 
 	"github.com/zooraft/zooraft/internal/config"
 	"github.com/zooraft/zooraft/internal/consensus"
+	"github.com/zooraft/zooraft/internal/proto"
 )
 
 // ownMember is this server's line of the configuration; ok is false for a
@@ -34,21 +34,29 @@ func (s *Server) peers(c *consensus.Config) {
 	c.MembershipIsSet = e.ReconfigEnabled
 	for _, m := range e.Servers {
 		c.Peers = append(c.Peers, consensus.Peer{
-			ID: int(m.ID), Voter: !m.Observer,
-			Address: net.JoinHostPort(m.Addresses[0].Host, strconv.Itoa(m.Addresses[0].QuorumPort)),
+			ID: int(m.ID), Voter: !m.Observer, Address: m.QuorumAddress(),
 		})
 	}
-	host := own.Addresses[0].Host
-	if e.ListenOnAllIPs {
-		host = ""
-	}
-	c.PeerListen = net.JoinHostPort(host, strconv.Itoa(own.Addresses[0].QuorumPort))
+	c.PeerListen = peerListen(own, e.ListenOnAllIPs)
 	if e.PeerListen != "" {
 		c.PeerListen = e.PeerListen
 	}
 	s.peerListen = c.PeerListen
 	c.StreamTimeout = max(s.patience(), 100*time.Millisecond)
 	c.DiskStallLimit = max(s.patience()/2, time.Second)
+}
+
+// peerListen is where a server listens for the others: at each address of its
+// line, or everywhere at the ports of these.
+func peerListen(own proto.Member, everywhere bool) string {
+	if !everywhere {
+		return own.QuorumAddress()
+	}
+	anywhere := proto.Member{}
+	for _, port := range own.Ports(func(a proto.PeerAddress) int { return a.QuorumPort }) {
+		anywhere.Addresses = append(anywhere.Addresses, proto.PeerAddress{QuorumPort: port})
+	}
+	return anywhere.QuorumAddress()
 }
 
 // PeerAddr is where the other servers connect; nil for a server alone.

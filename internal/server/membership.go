@@ -4,6 +4,7 @@ import (
 	"net"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/zooraft/zooraft/internal/config"
@@ -92,24 +93,20 @@ func (s *Server) followMembership() {
 	}
 }
 
-// followPeerPort moves the peer port if this server's line has another one. Who
-// listens everywhere goes on to, and who listens elsewhere than the line says,
-// by peerListenAddress, stays there. Another host under the same port may be
-// another name of the same machine: that is left to the next start.
+// followPeerPort moves the peer port if this server's line has other ones, or
+// another number of addresses. Who listens everywhere goes on to, and who listens
+// elsewhere than the line says, by peerListenAddress, stays there. Other hosts
+// under the same ports may be other names of the same machine: that is left to
+// the next start.
 func (s *Server) followPeerPort(now *proto.Membership) {
 	own, member := now.Get(int64(s.serverID))
 	if !member || s.config.Ensemble.PeerListen != "" || s.embedding.PeerListener != nil {
 		return
 	}
-	host, former, _ := net.SplitHostPort(s.peerListen) // an address of ours always splits
-	port := strconv.Itoa(own.Addresses[0].QuorumPort)
-	if port == former {
+	address := peerListen(own, listensEverywhere(s.peerListen))
+	if slices.Equal(portsOf(address), portsOf(s.peerListen)) {
 		return
 	}
-	if !listensEverywhere(host) {
-		host = own.Addresses[0].Host
-	}
-	address := net.JoinHostPort(host, port)
 	if err := s.node.MovePeerPort(address); err != nil {
 		s.logger.Error("the new peer port cannot be opened; the former one stays until the next start", "address", address, "error", err)
 		return
@@ -118,9 +115,25 @@ func (s *Server) followPeerPort(now *proto.Membership) {
 	s.logger.Info("the other servers connect at another address now", "address", address)
 }
 
-func listensEverywhere(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "" || ip != nil && ip.IsUnspecified()
+// portsOf are the ports of what peerListen returns, sorted.
+func portsOf(address string) (ports []string) {
+	for one := range strings.SplitSeq(address, "|") {
+		_, port, _ := net.SplitHostPort(one) // an address of ours always splits
+		ports = append(ports, port)
+	}
+	slices.Sort(ports)
+	return ports
+}
+
+// listensEverywhere tells of what peerListen returns whether it names no host.
+func listensEverywhere(address string) bool {
+	for one := range strings.SplitSeq(address, "|") {
+		host, _, _ := net.SplitHostPort(one) // an address of ours always splits
+		if ip := net.ParseIP(host); host != "" && (ip == nil || !ip.IsUnspecified()) {
+			return false
+		}
+	}
+	return true
 }
 
 // followClientPort moves the client port if this server's line has another one.
@@ -175,13 +188,13 @@ func (w *wanted) want(former []consensus.Peer) {
 		members = r.Next.Members
 		for _, m := range now.Members {
 			if _, stays := r.Next.Get(m.ID); !stays {
-				former = append(former, consensus.Peer{ID: int(m.ID), Address: peerAddress(m)})
+				former = append(former, consensus.Peer{ID: int(m.ID), Address: m.QuorumAddress()})
 			}
 		}
 	}
 	var peers []consensus.Peer
 	for _, m := range members {
-		peers = append(peers, consensus.Peer{ID: int(m.ID), Voter: !m.Observer, Address: peerAddress(m)})
+		peers = append(peers, consensus.Peer{ID: int(m.ID), Voter: !m.Observer, Address: m.QuorumAddress()})
 	}
 	for _, p := range former {
 		if !slices.ContainsFunc(peers, func(q consensus.Peer) bool { return q.ID == p.ID }) {
@@ -196,9 +209,4 @@ func (w *wanted) want(former []consensus.Peer) {
 		return
 	}
 	w.last = peers
-}
-
-// peerAddress is where the other servers reach a member.
-func peerAddress(m proto.Member) string {
-	return net.JoinHostPort(m.Addresses[0].Host, strconv.Itoa(m.Addresses[0].QuorumPort))
 }

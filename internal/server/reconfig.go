@@ -95,7 +95,7 @@ func (r *reconfiguring) count(next proto.Membership) int {
 func (r *reconfiguring) participants(next proto.Membership) (peers []consensus.Peer) {
 	for _, m := range next.Members {
 		if !m.Observer {
-			peers = append(peers, consensus.Peer{ID: int(m.ID), Voter: true, Address: peerAddress(m)})
+			peers = append(peers, consensus.Peer{ID: int(m.ID), Voter: true, Address: m.QuorumAddress()})
 		}
 	}
 	return peers

@@ -91,6 +91,7 @@ func (r *report) ensembleConf() *admin.EnsembleConf {
 	if own.Observer {
 		conf.PeerType = 1
 	}
-	conf.ElectionPort, conf.QuorumPort = own.Addresses[0].ElectionPort, own.Addresses[0].QuorumPort
+	conf.ElectionPorts = own.Ports(func(a proto.PeerAddress) int { return a.ElectionPort })
+	conf.QuorumPorts = own.Ports(func(a proto.PeerAddress) int { return a.QuorumPort })
 	return conf
 }

@@ -303,6 +303,7 @@ func (s *Server) stamp() (timeMillis int64, switches uint32) {
 		{!s.config.Security.DigestEnabled, proto.SwitchNoDigest},
 		{s.distributed, proto.SwitchEnsemble},
 		{s.config.Ensemble.StandaloneEnabled, proto.SwitchStandalone},
+		{s.config.Ensemble.MultiAddress, proto.SwitchMultiAddress},
 	} {
 		if b.on {
 			switches |= b.bit

@@ -178,10 +178,11 @@ func (m *Machine) judgeReconfig(t *proto.Txn, r *proto.ReconfigRequest) (proto.M
 		return next, proto.ErrBadVersion
 	}
 	var err error
+	multiAddress := m.switches&proto.SwitchMultiAddress != 0
 	if r.NewMembers != proto.NullString {
-		next, err = current.Replace(r.NewMembers)
+		next, err = current.Replace(r.NewMembers, multiAddress)
 	} else {
-		next, err = current.Change(r.Joining, r.Leaving)
+		next, err = current.Change(r.Joining, r.Leaving, multiAddress)
 	}
 	beyond := errors.Is(err, proto.ErrMemberBeyond)
 	switch voters := next.Voters(); {

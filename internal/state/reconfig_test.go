@@ -189,10 +189,12 @@ func TestAReconfigIsJudgedByWhatTheLogSays(t *testing.T) {
 		{"nobody is left", reconfigOn, leave("1,2,3", -1), proto.ErrBadArguments},
 		{"a full list of observers", reconfigOn, full("server.1=a:1:2:observer;3"), proto.ErrMarshalling},
 		{"a full list of one and an observer, with standaloneEnabled", standalone, full("server.1=a:1:2;3,server.2=b:1:2:observer;3"), proto.ErrMarshalling},
+		{"several addresses in a full list, not enabled", reconfigOn, full("server.1=a:1:2|d:1:2;3,server.2=b:1:2;3"), proto.ErrBadArguments},
+		{"several addresses with different roles", reconfigOn | proto.SwitchMultiAddress, join("server.4=d:1:2:observer|e:1:2:participant;7"), proto.ErrBadArguments},
+		{"several addresses, one of which is another server's", reconfigOn | proto.SwitchMultiAddress, join("server.4=d:1:2|b:1:9;7"), proto.ErrBadArguments},
 		{"a full list with a group", reconfigOn, full("server.1=a:1:2;3\ngroup.1=1"), proto.ErrBadArguments},
 		{"a number that is too large", reconfigOn, join("server.256=d:1:2;3"), proto.ErrBadArguments},
 		{"an address of another server", reconfigOn, join("server.4=A:2:9;7"), proto.ErrBadArguments},
-		{"several addresses", reconfigOn, join("server.4=d:1:2|e:1:2;7"), proto.ErrBadArguments},
 		{"a number that is no number", reconfigOn, join("server.x=d:1:2;3"), proto.ErrMarshalling},
 		{"without the right to", noRight, leave("3", -1), proto.ErrNoAuth},
 		// Of two reasons the one that Apache looks at first is told.
@@ -217,5 +219,19 @@ func TestAReconfigIsJudgedByWhatTheLogSays(t *testing.T) {
 		if got != c.want || m.reconfig != nil {
 			t.Errorf("%s: %v, want %v; under way: %v", c.name, got, c.want, m.reconfig)
 		}
+	}
+}
+
+// What a reconfig may ask for is what the leader's switch said when it was
+// proposed, so that all replicas take or refuse it.
+func TestAReconfigGivesAMemberSeveralAddresses(t *testing.T) {
+	m, a := ofThree(t, reconfigOn|proto.SwitchMultiAddress)
+	m.entry(a.command(proto.OpReconfig, (&proto.ReconfigRequest{
+		Joining: "server.4=e:1:2|d:3:4:observer;7", Leaving: proto.NullString, NewMembers: proto.NullString, CurConfigID: -1}).Append(nil)))
+	if m.reconfig == nil {
+		t.Fatal("it is not under way")
+	}
+	if one, _ := m.reconfig.Next.Get(4); one.String() != "d:3:4|e:1:2:observer;0.0.0.0:7" {
+		t.Errorf("the member is %s", one)
 	}
 }
