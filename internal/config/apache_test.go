@@ -218,6 +218,7 @@ func TestFilesAreAcceptedAndRefusedAsByApache(t *testing.T) {
 		{name: "a server with two addresses", text: small + "server.1=127.0.0.1:1:2|127.0.0.2:1:2\n", myid: "1"},
 		{name: "a server with two addresses, enabled in the file", text: small + "multiAddress.enabled=true\nserver.1=127.0.0.1:1:2|127.0.0.2:1:2\n",
 			myid: "1", onPurpose: "Apache reads multiAddress.enabled for server lines only as a -D, against its manual"},
+		{name: "two servers with one address", text: small + strings.Replace(servers, "server.2=127.0.0.1:3:4", "server.2=127.0.0.1:1:2", 1), myid: "1"},
 		{name: "a server with brackets", text: small + "server.1=[::1]:1:2;[::1]:2181\n", myid: "1"},
 		{name: "a server with an open bracket", text: small + "server.1=[::1:1:2\n", myid: "1"},
 		{name: "blanks behind a server line", text: small + "server.1=127.0.0.1:1:2 \n", myid: "1", onPurpose: "Apache takes the blank for a part of the port"},

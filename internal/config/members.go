@@ -65,7 +65,34 @@ func (l *loader) readMembers() {
 			l.fail(s, err)
 		}
 	}
+	l.warnOfSharedAddresses(lines)
 	l.takeClientPort()
+}
+
+// warnOfSharedAddresses names server lines with one and the same address for the
+// other servers. Apache starts with them, and so do we: only one of the two can
+// listen there, and the other one is never reached.
+func (l *loader) warnOfSharedAddresses(lines []setting) {
+	first := map[string]setting{}
+	for _, s := range lines {
+		kind, number, _ := strings.Cut(s.name, ".")
+		id, err := parseLong(number)
+		if kind != "server" || err != nil {
+			continue
+		}
+		m, err := parseMember(id, s.value, l.config.Ensemble.MultiAddress)
+		if err != nil {
+			continue // takeLine has said so
+		}
+		for address := range strings.SplitSeq(strings.ToLower(m.QuorumAddress()), "|") {
+			other, taken := first[address]
+			if !taken {
+				first[address] = s
+			} else if other.name != s.name {
+				l.warn(s, "has the address %s of %s (%s); only one of the two servers can be there", address, other.name, other.source())
+			}
+		}
+	}
 }
 
 func memberLine(name string) bool {

@@ -145,6 +145,36 @@ func TestSeveralAddressesAreASetInTheOrderInWhichApachePrintsThem(t *testing.T) 
 	}
 }
 
+func TestServerLinesWithOneAddressAreNamedWithBothLines(t *testing.T) {
+	const head = "dataDir=DIR\nclientPort=2181\ninitLimit=5\nsyncLimit=2\n"
+	for _, c := range []struct{ name, lines, key, text string }{
+		{"different ports", "server.1=h:1:2\nserver.2=h:3:4\nserver.3=g:1:2\n", "", ""},
+		{"the same quorum port", "server.1=h:1:2\nserver.2=g:3:4\nserver.3=H:1:5\n", "server.3", "has the address h:1 of server.1 (FILE:5)"},
+		{"one of several addresses", "server.1=h:1:2|g:3:4\nserver.2=f:1:2|g:3:9\nserver.3=e:1:2\n", "server.2", "has the address g:3 of server.1 (FILE:5)"},
+		{"the same line twice", "server.1=h:1:2\nserver.1=h:1:2\nserver.2=g:1:2\nserver.3=f:1:2\n", "", ""},
+	} {
+		path := writeConfig(t, head+c.lines)
+		writeMyID(t, path, "1")
+		_, report, err := load(t, Options{File: path, Defines: []string{"zookeeper.multiAddress.enabled=true"}})
+		if err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		var said []Warning
+		for _, w := range report.Warnings {
+			if strings.Contains(w.Text, "has the address") {
+				said = append(said, w)
+			}
+		}
+		switch {
+		case c.key == "" && len(said) != 0:
+			t.Errorf("%s: warnings %v", c.name, said)
+		case c.key != "" && (len(said) != 1 || said[0].Key != c.key || !strings.Contains(said[0].Source, path+":") ||
+			!strings.Contains(said[0].Text, strings.ReplaceAll(c.text, "FILE", path))):
+			t.Errorf("%s: warnings %v", c.name, said)
+		}
+	}
+}
+
 // A command that asks the server of a file needs no more of it than dataDir.
 func TestTheDirectoryIsFoundWhateverElseIsWrong(t *testing.T) {
 	path := writeConfig(t, small+"server.2=a:1:2\nserver.3=b:1:2\nsecureClientPort=1\n")
