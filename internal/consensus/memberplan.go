@@ -269,13 +269,22 @@ func (n *Node) judgeOthers(id identity, answers map[int]welcome) {
 			return
 		default:
 			n.setForeign("")
-			if n.setRemoved(true) {
-				n.logger.Warn("this server is no member of the ensemble any more", "told_by", w.ID)
-			}
+			n.noteRemoved(w.ID)
 			return
 		}
 	}
 	n.setForeign(foreign)
+	if own := id.raftID(); len(n.raftServers()) > 0 && !n.isMember(own) {
+		n.noteRemoved(own) // the others may be gone for good
+	}
+}
+
+// noteRemoved notes that this server is no member, by the word of another one or
+// by its own log, and says so once.
+func (n *Node) noteRemoved(toldBy string) {
+	if n.setRemoved(true) {
+		n.logger.Warn("this server is no member of the ensemble any more", "told_by", toldBy)
+	}
 }
 
 // otherEnsemble says that who answers has data of another ensemble.

@@ -189,6 +189,25 @@ func TestAllServersAreReplacedByOthers(t *testing.T) {
 	eventuallyTrue(t, "server 1 is a member again and says nothing else", func() bool { return c.servers[1].Status().NotReady == "" })
 }
 
+// Its own log tells it, when nobody is left who could, and after a restart.
+func TestAServerThatWasRemovedSaysSoWhenTheOthersAreGone(t *testing.T) {
+	c := newCompany(t, 3)
+	leader := c.leader().config.ServerID
+	gone := leader%3 + 1
+	left := slices.DeleteFunc([]int{1, 2, 3}, func(id int) bool { return id == gone })
+	c.want(left...)
+	s := c.servers[gone]
+	says := func() bool { return strings.Contains(s.Status().NotReady, "no member of the ensemble any more") }
+	eventuallyTrue(t, "its log has the removal", func() bool { return !s.isMember(s.stable.identity().raftID()) })
+	for _, id := range left {
+		c.stop(id)
+	}
+	eventuallyTrue(t, "it says so", says)
+	c.stop(gone)
+	s.open(t)
+	eventuallyTrue(t, "it says so after a restart", says)
+}
+
 func TestALeaderThatIsToGoHandsOver(t *testing.T) {
 	c := newCompany(t, 3)
 	for range 2 {

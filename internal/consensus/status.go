@@ -41,6 +41,9 @@ type Status struct {
 	NotReady string
 }
 
+// NoLeader is what Status.NotReady says while nobody leads.
+const NoLeader = "no leader is known"
+
 // Status tells how the node is. It never waits for the disk.
 func (n *Node) Status() Status {
 	s := Status{
@@ -105,7 +108,7 @@ func (n *Node) Status() Status {
 	case s.LeaderID < 0 && foreign != "":
 		s.NotReady = foreign
 	case s.LeaderID < 0:
-		s.NotReady = "no leader is known"
+		s.NotReady = NoLeader
 	case s.Role == "leader" && !s.Leading:
 		s.NotReady = "the log is being replayed"
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/zooraft/zooraft/internal/admin"
+	"github.com/zooraft/zooraft/internal/consensus"
 	"github.com/zooraft/zooraft/internal/metrics"
 	"github.com/zooraft/zooraft/internal/proto"
 	"github.com/zooraft/zooraft/internal/session"
@@ -44,7 +45,9 @@ func (r *report) Health() admin.Health {
 	h.Mode = r.mode()
 	status := r.node.Status()
 	h.Warning = status.Differs
-	if _, member := r.members.Load().Get(int64(r.serverID)); r.distributed && h.Ready && !member {
+	_, member := r.members.Load().Get(int64(r.serverID))
+	former := r.distributed && !member
+	if former && h.Ready {
 		h.Warning = "this server is no member of the ensemble any more: it follows without a vote until it is stopped"
 	}
 	switch {
@@ -52,6 +55,8 @@ func (r *report) Health() admin.Health {
 		h.Live, h.Ready, h.Reason = false, false, r.node.Err().Error()
 	case r.divergence.reason() != "":
 		h.Ready, h.Reason = false, r.divergence.reason()
+	case status.NotReady == consensus.NoLeader && former:
+		h.Ready, h.Reason = false, "this server is no member of the ensemble any more, and "+status.NotReady
 	case status.NotReady != "":
 		h.Ready, h.Reason = false, status.NotReady
 	case r.restoring.Load():

@@ -252,6 +252,10 @@ func TestAnEnsembleGrowsFromOneToFiveAndShrinksToThreeWhileServing(t *testing.T)
 	for _, id := range []int{1, 3, 4} {
 		e.servers[id].Stop(t)
 	}
+	e.eventually("server 5, which is left alone, says that it is no member", func() bool {
+		h, err := admin.FetchHealth(context.Background(), filepath.Join(e.servers[5].DataDir, "zooraft"))
+		return err == nil && !h.Ready && strings.Contains(h.Reason, "no member of the ensemble any more")
+	})
 	for _, id := range []int{1, 3, 4} {
 		e.servers[id].Launch(t)
 	}
