@@ -37,7 +37,7 @@ directory cannot be used.`,
 			if err != nil {
 				return err
 			}
-			entries, err := server.MoveLog(effective, to)
+			entries, err := server.MoveLog(effective, to, warningsOnly(cmd.ErrOrStderr()))
 			if errors.Is(err, server.ErrData) {
 				return dataError{err}
 			}

@@ -44,7 +44,7 @@ configuration, 3 the data directory cannot be used.`,
 			if err != nil {
 				return err
 			}
-			r, err := server.Recover(effective, accepted)
+			r, err := server.Recover(effective, accepted, warningsOnly(cmd.ErrOrStderr()))
 			if errors.Is(err, server.ErrData) {
 				return dataError{err}
 			}

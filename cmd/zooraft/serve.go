@@ -85,6 +85,11 @@ func newLogger(w io.Writer, verbose bool) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level}))
 }
 
+// warningsOnly is for commands that print their result themselves.
+func warningsOnly(w io.Writer) *slog.Logger {
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelWarn}))
+}
+
 // dataError is an error of the data directory, with its exit code.
 type dataError struct{ error }
 

@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"log/slog"
 
 	"github.com/zooraft/zooraft/internal/config"
 	"github.com/zooraft/zooraft/internal/consensus"
@@ -25,9 +26,11 @@ type Recovery struct {
 }
 
 // Recover makes a stopped server of an ensemble that has lost its majority for
-// good the only member of a new ensemble, if accepted; else it only looks.
-func Recover(c *config.Config, accepted bool) (r Recovery, err error) {
+// good the only member of a new ensemble, if accepted; else it only looks. The
+// logger is told what goes on meanwhile.
+func Recover(c *config.Config, accepted bool, logger *slog.Logger) (r Recovery, err error) {
 	cc := consensus.DefaultConfig(c.Storage.DataDir)
+	cc.Logger = logger
 	cc.LogDir = c.Storage.LogDir
 	cc.LogStore = string(c.Storage.LogStore)
 	cc.SnapRetainCount = c.Storage.SnapRetainCount

@@ -292,6 +292,11 @@ func TestAnOperatorMovesLeadershipRemovesTheDeadAndRecovers(t *testing.T) {
 	old := f.servers[leader]
 	out, code = f.command("recover", f.servers[last].ConfigFile, "--accept-data-loss")
 	expect(out, code, 0, "is the only member now")
+	for line := range strings.Lines(out) { // nothing of a log is among it
+		if !strings.HasPrefix(line, "server ") && !strings.HasPrefix(line, "  server ") {
+			t.Errorf("recover printed %q", line)
+		}
+	}
 	f.servers[last].Launch(t)
 	f.awaitAll()
 	if zxid := field(f.srvr(last), "Zxid"); len(zxid) < len("0x40000000000") {
