@@ -20,6 +20,7 @@ import (
 	"os"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -163,7 +164,7 @@ func Start(ctx context.Context, cfg *Config, opts ...Option) (*Server, error) {
 	for _, opt := range opts {
 		opt(&o)
 	}
-	inner, err := server.Start(server.Options{Config: &c, Build: admin.CurrentBuild(o.version), Logger: o.logger})
+	inner, err := startInner(ctx, server.Options{Config: &c, Build: admin.CurrentBuild(o.version), Logger: o.logger})
 	if err != nil {
 		return nil, err
 	}
@@ -182,6 +183,48 @@ func Start(ctx context.Context, cfg *Config, opts ...Option) (*Server, error) {
 	}
 	s.cancel = context.AfterFunc(ctx, func() { _ = s.stop() })
 	return s, nil
+}
+
+// startGrace is how long a start whose context has ended may still take to end in
+// good order. Our choice: nobody waits for it, and most starts are done by then.
+const startGrace = time.Second
+
+// startInner is server.Start for as long as the context goes on.
+//
+// Refused: a way to break off inside. What is read at a start is judged, and set
+// aside where it is found broken; that no half-read file is ever taken for a broken
+// one is easiest to see when each is read to its end.
+func startInner(ctx context.Context, o server.Options) (*server.Server, error) {
+	type result struct {
+		server *server.Server
+		err    error
+	}
+	done := make(chan result, 1)
+	go func() {
+		s, err := server.Start(o)
+		done <- result{s, err}
+	}()
+	select {
+	case r := <-done:
+		return r.server, r.err
+	case <-ctx.Done():
+	}
+	ended := make(chan error, 1)
+	go func() {
+		r := <-done
+		if r.err == nil {
+			r.err = r.server.Stop()
+		}
+		ended <- r.err
+	}()
+	grace := time.NewTimer(startGrace)
+	defer grace.Stop()
+	select {
+	case err := <-ended:
+		return nil, errors.Join(ctx.Err(), err)
+	case <-grace.C:
+		return nil, ctx.Err()
+	}
 }
 
 // Ready is closed once clients are served for the first time.

@@ -108,6 +108,10 @@ func serve(ctx context.Context, options config.Options, logger *slog.Logger, out
 		return err
 	}
 	s, err := zooraft.Start(ctx, effective, zooraft.WithLogger(logger), zooraft.WithVersion(version))
+	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		logger.Info("stopped before the data were loaded", "detail", err)
+		return nil
+	}
 	if err != nil {
 		return markDataError(err)
 	}
