@@ -26,7 +26,8 @@ collected and its memory given back. The tree is made so that marking it costs
 little: some 20 ms of a processor for a million nodes.
 
 GOGC in the environment leaves the percentage alone, GOMEMLIMIT is obeyed by the
-runtime whatever is set here, and --keep-memory gives nothing back. A program
+runtime whatever is set here (as is a container's limit: memorylimit.go), and
+--keep-memory gives nothing back. A program
 that embeds a server has its own policy, which is why this is not in a room.
 */
 const (

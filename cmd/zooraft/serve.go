@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"os"
 	"os/signal"
 	"path/filepath"
 	"syscall"
@@ -58,11 +59,13 @@ configuration, 3 the data directory cannot be used.`,
 			if err := flags.check(cmd, args); err != nil {
 				return err
 			}
+			logger := newLogger(cmd.ErrOrStderr(), flags.verbose)
+			obeyMemoryLimit(os.DirFS("/"), logger)
 			if flags.ephemeral.on {
-				return serveEphemeral(ctx, &flags, newLogger(cmd.ErrOrStderr(), flags.verbose), cmd.InOrStdin(), cmd.OutOrStdout())
+				return serveEphemeral(ctx, &flags, logger, cmd.InOrStdin(), cmd.OutOrStdout())
 			}
 			go keepMemory(ctx, !flags.keepMemory)
-			return serve(ctx, options, newLogger(cmd.ErrOrStderr(), flags.verbose), cmd.OutOrStdout())
+			return serve(ctx, options, logger, cmd.OutOrStdout())
 		},
 	}
 	f := cmd.Flags()
