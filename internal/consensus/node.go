@@ -268,7 +268,11 @@ func (n *Node) diskChanged(full bool) {
 		n.fullSince = time.Time{}
 		return
 	}
-	n.logger.Error("the disk of the log is full: writes are refused, reads go on", "dir", n.cfg.layout().logRoot)
+	then := "reads go on"
+	if !n.cfg.alone() {
+		then = "clients are left to the other servers soon"
+	}
+	n.logger.Error("the disk of the log is full: writes are refused, "+then, "dir", n.cfg.layout().logRoot)
 	n.fullSince = n.cfg.Now()
 	n.patience = time.AfterFunc(n.cfg.DiskFullPatience, n.batcher.giveUpIfFull)
 }

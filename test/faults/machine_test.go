@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zooraft/zooraft/internal/admin"
 	"github.com/zooraft/zooraft/internal/client"
 	"github.com/zooraft/zooraft/internal/proto"
 	"github.com/zooraft/zooraft/test/peer"
@@ -120,6 +121,7 @@ func TestAFullDiskOfOneMemberStopsNobodyElse(t *testing.T) {
 			victim = e.others(victim)[0]
 		}
 		said := len(e.servers[victim].Log())
+		reader := w.mustDial(victim)
 		ballast := peer.Fill(t, small[victim])
 		e.eventually(fmt.Sprintf("server %d says that its disk is full", victim), func() bool {
 			return strings.Contains(e.servers[victim].Log()[said:], "the disk of the log is full")
@@ -129,7 +131,20 @@ func TestAFullDiskOfOneMemberStopsNobodyElse(t *testing.T) {
 				return writes(e, id, fmt.Sprintf("/full-%v-%d", leads, id))
 			})
 		}
-		r.rest(4 * tick)
+		// What it could show would be older and older: its clients are sent to the
+		// others, and health says why.
+		e.eventually(fmt.Sprintf("server %d, whose disk is full, drops who only reads", victim), func() bool {
+			select {
+			case <-reader.Ended():
+				return true
+			default:
+				return false
+			}
+		})
+		h, err := admin.FetchHealth(context.Background(), e.ownDir(victim))
+		if err != nil || h.Ready || !strings.Contains(h.Reason, "the disk of the log is full") {
+			t.Errorf("the health of server %d is %+v, %v", victim, h, err)
+		}
 		if err := os.Remove(ballast); err != nil {
 			t.Fatal(err)
 		}
