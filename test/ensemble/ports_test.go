@@ -79,3 +79,44 @@ func TestServersMoveTheirPeerPortsByReconfig(t *testing.T) {
 		}
 	}
 }
+
+// A reconfig gives a server a second address, at which it listens at once, and
+// takes the first one away.
+func TestAServerGetsAnotherAddressByReconfig(t *testing.T) {
+	e := newEnsemble(t, peer.StartZooraft)
+	e.defines["zookeeper.multiAddress.enabled"] = "true"
+	e.form(1, 2, 3)
+	moves := e.leader()
+	stays := e.connect(moves)
+	spec := strings.SplitN(e.spec(moves, "ROLE"), ":", 4) // host, peer port, election port, rest
+	first := net.JoinHostPort(spec[0], spec[1])
+	second := net.JoinHostPort("127.0.0.2", strconv.Itoa(peer.FreePort(t)))
+	another := fmt.Sprintf("%s:%d", second, peer.FreePort(t))
+	listens := func(address string, want bool) {
+		t.Helper()
+		e.eventually(fmt.Sprintf("the server listens at %s: %v", address, want), func() bool {
+			c, err := net.Dial("tcp", address)
+			if err == nil {
+				_ = c.Close()
+			}
+			return (err == nil) == want
+		})
+	}
+	for _, c := range []struct {
+		addresses string
+		first     bool
+	}{{strings.Join(spec[:3], ":") + "|" + another, true}, {another, false}} {
+		e.specs[moves] = c.addresses + ":" + spec[3]
+		if text, code := e.connectSuper(moves).reconfig(change{joining: e.line(moves, "participant")}); code != proto.ErrOK {
+			t.Fatalf("%v, %q", code, text)
+		}
+		listens(second, true)
+		listens(first, c.first)
+	}
+	stays.config(false)
+	// The others find it there.
+	e.servers[moves].Stop(t)
+	e.leader()
+	e.servers[moves].Launch(t)
+	e.awaitMode(moves, "leader", "follower")
+}
