@@ -76,13 +76,14 @@ func slogLevel(level hclog.Level) slog.Level {
 
 // ordinary are lines of the library that it warns with and that tell of nothing to
 // act on: a server joins or has been away, a leader learns of the next one, an empty
-// server waits to become a member.
+// server waits to become a member; or that this room tells in its own words.
 var ordinary = map[string]bool{
 	"failed to get previous log":                 true,
 	"previous log term mis-match":                true,
 	"appendEntries rejected, sending older logs": true,
 	"peer has newer term, stopping replication":  true,
 	"no known peers, aborting election":          true,
+	"failed to take snapshot":                    true,
 }
 
 // gravity is the level of a line. A connection that this server has closed is

@@ -1,6 +1,7 @@
 package consensus
 
 import (
+	"strings"
 	"sync"
 	"time"
 )
@@ -64,9 +65,18 @@ func (t *snapshotTrigger) add(commands, bytes int) {
 	}
 }
 
-// snapshotRetry is the pause after a snapshot that failed, for instance on a
-// full disk.
-const snapshotRetry = 10 * time.Second
+const (
+	// snapshotRetry is the pause after a snapshot that failed, for instance on a
+	// full disk.
+	snapshotRetry = 10 * time.Second
+	// snapshotSoon is the pause after one that came while a change of the members
+	// was being applied, which the library refuses.
+	snapshotSoon = time.Second
+)
+
+// tooSoon tells whether the library refused a snapshot for that reason. It has
+// no error of its own for it.
+func tooSoon(err error) bool { return strings.HasPrefix(err.Error(), "cannot take snapshot now") }
 
 // takeSnapshots is a goroutine: it takes a snapshot whenever one is due. Raft
 // does the writing on its own snapshot goroutine, beside Apply.
@@ -87,8 +97,12 @@ func (n *Node) takeSnapshots() {
 				return
 			default:
 			}
-			n.logger.Warn("a snapshot failed and is tried again", "error", err, "in", snapshotRetry)
-			if !n.disk.wait(snapshotRetry) {
+			pause := snapshotSoon
+			if !tooSoon(err) {
+				pause = snapshotRetry
+				n.logger.Warn("a snapshot failed and is tried again", "error", err, "in", pause)
+			}
+			if !n.disk.wait(pause) {
 				return
 			}
 			select {
