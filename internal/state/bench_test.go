@@ -2,7 +2,10 @@ package state
 
 import (
 	"fmt"
+	"runtime/metrics"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/zooraft/zooraft/internal/proto"
 )
@@ -60,6 +63,70 @@ func BenchmarkReadGetData(b *testing.B) {
 	for b.Loop() {
 		_, scratch = m.Read(asker, &r, scratch)
 	}
+}
+
+// BenchmarkReadsBesideEachOther is what readers on as many processors as there
+// are (-cpu) keep each other waiting at the state lock, alone and while entries
+// of a hundred writes are applied: a thousand entries a second. Waiting is the
+// time in which a goroutine stood at a lock.
+func BenchmarkReadsBesideEachOther(b *testing.B) {
+	for _, writes := range []bool{false, true} {
+		for _, readers := range []int{1, 32} {
+			b.Run(fmt.Sprintf("%d readers for each processor, writes %t", readers, writes), func(b *testing.B) {
+				m := newMachine(b)
+				a := newClient(1, 1)
+				m.entry(a.create(), a.make("/a", 0))
+				m.entry(a.command(proto.OpSetData, setBody("/a", string(make([]byte, 1024)))))
+				stop := make(chan struct{})
+				var writer sync.WaitGroup
+				writer.Go(func() { writeAtTimes(m, a, writes, stop) })
+				waited := lockWait()
+				b.SetParallelism(readers)
+				b.ResetTimer()
+				b.RunParallel(func(pb *testing.PB) {
+					r := ReadRequest{Header: proto.RequestHeader{Type: proto.OpGetData}, Body: watchBody("/a", false), Identities: anyone}
+					asker := &deaf{}
+					var scratch []byte
+					for pb.Next() {
+						_, scratch = m.Read(asker, &r, scratch)
+					}
+				})
+				b.StopTimer()
+				b.ReportMetric((lockWait()-waited)*1e9/float64(b.N), "wait-ns/op")
+				close(stop)
+				writer.Wait()
+			})
+		}
+	}
+}
+
+func writeAtTimes(m *machine, a *client, writes bool, stop chan struct{}) {
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	body := setBody("/a", string(make([]byte, 1024)))
+	for {
+		select {
+		case <-stop:
+			return
+		case <-tick.C:
+		}
+		if !writes {
+			continue
+		}
+		commands := make([][]byte, 100)
+		for i := range commands {
+			commands[i] = a.command(proto.OpSetData, body)
+		}
+		m.entry(commands...)
+		m.hook.lines = m.hook.lines[:0]
+	}
+}
+
+// lockWait is how many seconds goroutines have waited for locks since the start.
+func lockWait() float64 {
+	s := []metrics.Sample{{Name: "/sync/mutex/wait/total:seconds"}}
+	metrics.Read(s)
+	return s[0].Value.Float64()
 }
 
 // deaf is an Asker that takes replies and keeps nothing.
