@@ -129,6 +129,12 @@ type Config struct {
 	// for the entry being packed. Only the batcher calls it. Default: the
 	// machine's clock and no bits.
 	Stamp func() (timeMillis int64, flags uint32)
+	// Pack adds a command to dst in the form in which the wal log store is to hold
+	// it; Unpack adds the command that was packed. A log is to be opened with the
+	// Unpack of the Pack that it was written with, or it is refused as corrupt.
+	// Both are called from any goroutine. Default: the command as it is.
+	Pack   func(dst, command []byte) []byte
+	Unpack func(dst, packed []byte) ([]byte, error)
 	// Now dates snapshots and durations in messages. Default time.Now.
 	Now func() time.Time
 	// RandInt64N returns a number in [0, n). It must be safe for use from
@@ -177,6 +183,8 @@ func DefaultConfig(dataDir string) Config {
 		},
 		CommandLevels: func() (int, int) { return 1, 1 },
 		Stamp:         func() (int64, uint32) { return time.Now().UnixMilli(), 0 },
+		Pack:          func(dst, command []byte) []byte { return append(dst, command...) },
+		Unpack:        func(dst, packed []byte) ([]byte, error) { return append(dst, packed...), nil },
 		Now:           time.Now,
 		RandInt64N:    rand.Int64N,
 		FS:            OSFS{},
@@ -198,8 +206,8 @@ func (c Config) Validate() error {
 	if _, ok := c.peer(c.ServerID); !ok && !c.alone() {
 		return fmt.Errorf("%w: server %d is not among the peers", ErrInvalidConfig, c.ServerID)
 	}
-	if c.Stamp == nil || c.Now == nil || c.RandInt64N == nil || c.FS == nil || c.Logger == nil || c.PeerDial == nil || c.CommandLevels == nil {
-		return fmt.Errorf("%w: CommandLevels, Stamp, Now, RandInt64N, FS, PeerDial and Logger must be set", ErrInvalidConfig)
+	if c.Stamp == nil || c.Now == nil || c.RandInt64N == nil || c.FS == nil || c.Logger == nil || c.PeerDial == nil || c.CommandLevels == nil || c.Pack == nil || c.Unpack == nil {
+		return fmt.Errorf("%w: CommandLevels, Stamp, Pack, Unpack, Now, RandInt64N, FS, PeerDial and Logger must be set", ErrInvalidConfig)
 	}
 	ranges := []struct {
 		name      string

@@ -34,6 +34,6 @@ func (c Config) openEngine(logger hclog.Logger) engineOpener {
 		return func(create bool, _ uint64) (engine, error) { return openBoltLog(dir, create, c.BoltSynced) }
 	}
 	return func(create bool, acknowledged uint64) (engine, error) {
-		return openWALLog(c.FS, dir, segmentBytes(dir, c.SegmentBytes), create, acknowledged, logger)
+		return openWALLog(c.FS, dir, segmentBytes(dir, c.SegmentBytes), create, acknowledged, &packedCodec{pack: c.Pack, unpack: c.Unpack}, logger)
 	}
 }

@@ -35,16 +35,19 @@ func encodeEntry(timeMillis int64, flags uint32, commands [][]byte) []byte {
 	for _, c := range commands {
 		size += commandLenLen + len(c)
 	}
-	b := make([]byte, 0, size)
-	b = append(b, entryFormat)
-	b = binary.LittleEndian.AppendUint32(b, flags)
-	b = binary.LittleEndian.AppendUint64(b, uint64(timeMillis))
-	b = binary.LittleEndian.AppendUint32(b, uint32(len(commands)))
+	b := appendEntryHeader(make([]byte, 0, size), timeMillis, flags, len(commands))
 	for _, c := range commands {
 		b = binary.LittleEndian.AppendUint32(b, uint32(len(c)))
 		b = append(b, c...)
 	}
 	return b
+}
+
+func appendEntryHeader(b []byte, timeMillis int64, flags uint32, count int) []byte {
+	b = append(b, entryFormat)
+	b = binary.LittleEndian.AppendUint32(b, flags)
+	b = binary.LittleEndian.AppendUint64(b, uint64(timeMillis))
+	return binary.LittleEndian.AppendUint32(b, uint32(count))
 }
 
 // decodeEntry is the inverse of encodeEntry. It accepts exactly what

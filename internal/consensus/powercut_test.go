@@ -52,7 +52,7 @@ func (c *cutLog) open(create bool) {
 	}
 	acknowledged, _ := m.get()
 	opener := func(create bool, acknowledged uint64) (engine, error) {
-		return openWALLog(c.fs, c.dir, minSegmentBytes/16, create, acknowledged, hclog.NewNullLogger())
+		return openWALLog(c.fs, c.dir, minSegmentBytes/16, create, acknowledged, testCodec, hclog.NewNullLogger())
 	}
 	eng, err := opener(create, acknowledged)
 	if err != nil {

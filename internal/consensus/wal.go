@@ -39,7 +39,7 @@ func (w *walLog) Close() error {
 func (w *walLog) confirm() error { return w.files.release() }
 
 // openWALLog opens the segments in dir.
-func openWALLog(fs FS, dir string, segmentSize int, create bool, acknowledged uint64, logger hclog.Logger) (engine, error) {
+func openWALLog(fs FS, dir string, segmentSize int, create bool, acknowledged uint64, codec wal.Codec, logger hclog.Logger) (engine, error) {
 	if create {
 		if err := makeDir(dir); err != nil {
 			return nil, err
@@ -51,7 +51,7 @@ func openWALLog(fs FS, dir string, segmentSize int, create bool, acknowledged ui
 	turn := newRotation()
 	meta := &walMeta{fs: fs, dir: dir, create: create, rotation: turn}
 	filer := &walFiler{Filer: segment.NewFiler(dir, files), rotation: turn}
-	w, err := openRepaired(dir, meta, filer, segmentSize, acknowledged, logger)
+	w, err := openRepaired(dir, meta, filer, segmentSize, acknowledged, codec, logger)
 	if err != nil {
 		if errors.Is(err, types.ErrCorrupt) || errors.Is(err, os.ErrNotExist) {
 			err = fmt.Errorf("%w: %s: %w", ErrCorrupt, dir, err)
@@ -61,12 +61,12 @@ func openWALLog(fs FS, dir string, segmentSize int, create bool, acknowledged ui
 	return &walLog{WAL: w, files: files, rotation: turn}, nil
 }
 
-func openRepaired(dir string, meta *walMeta, filer *walFiler, segmentSize int, acknowledged uint64, logger hclog.Logger) (*wal.WAL, error) {
+func openRepaired(dir string, meta *walMeta, filer *walFiler, segmentSize int, acknowledged uint64, codec wal.Codec, logger hclog.Logger) (*wal.WAL, error) {
 	if err := repairTail(meta, filer, segmentSize, acknowledged); err != nil {
 		return nil, err
 	}
 	return wal.Open(dir, wal.WithMetaStore(meta), wal.WithSegmentFiler(filer),
-		wal.WithSegmentSize(segmentSize), wal.WithLogger(logger))
+		wal.WithSegmentSize(segmentSize), wal.WithCodec(codec), wal.WithLogger(logger))
 }
 
 // segmentBytes fits the segment size to the disk: raft-wal allocates a segment

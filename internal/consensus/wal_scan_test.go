@@ -76,7 +76,7 @@ func TestTheTailScanTellsTornFromCorrupt(t *testing.T) {
 			if err := os.WriteFile(path, b, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			e, err = openWALLog(OSFS{}, dir, minSegmentBytes, false, c.acknowledged, hclog.NewNullLogger())
+			e, err = openWALLog(OSFS{}, dir, minSegmentBytes, false, c.acknowledged, testCodec, hclog.NewNullLogger())
 			if !errors.Is(err, c.want) {
 				t.Fatalf("open: %v, want %v", err, c.want)
 			}
@@ -108,7 +108,7 @@ func TestWhatATornAppendLeftIsNotTakenForFramesLater(t *testing.T) {
 	for i := uint64(2); i <= 20; i++ {
 		logs = append(logs, testLog(i, 64))
 	}
-	if err := e.StoreLogs(logs); err != nil {
+	if err := e.StoreLogs(sealLogs(logs)); err != nil {
 		t.Fatal(err)
 	}
 	_ = e.Close()

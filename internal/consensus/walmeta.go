@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 
+	wal "github.com/hashicorp/raft-wal"
 	"github.com/hashicorp/raft-wal/types"
 )
 
@@ -40,11 +41,13 @@ func (m *walMeta) Load(string) (types.PersistentState, error) {
 	if err := openRecord("wal-segments", data, &state); err != nil {
 		return state, fmt.Errorf("%s/%s: %w", m.dir, walMetaName, err)
 	}
+	state.Segments = withCodec(packedCodecID, state.Segments...)
 	return state, nil
 }
 
 // CommitState implements types.MetaStore.
 func (m *walMeta) CommitState(state types.PersistentState) error {
+	state.Segments = withCodec(wal.CodecBinaryV1, state.Segments...)
 	data, err := sealRecord("wal-segments", state)
 	if err != nil {
 		return err

@@ -25,7 +25,7 @@ type walFiler struct {
 
 // Create implements types.SegmentFiler.
 func (f *walFiler) Create(info types.SegmentInfo) (types.SegmentWriter, error) {
-	w, err := f.Filer.Create(info)
+	w, err := f.Filer.Create(onDisk(info))
 	f.rotation.end(err)
 	if err != nil {
 		return nil, err
@@ -35,7 +35,7 @@ func (f *walFiler) Create(info types.SegmentInfo) (types.SegmentWriter, error) {
 
 // RecoverTail implements types.SegmentFiler.
 func (f *walFiler) RecoverTail(info types.SegmentInfo) (types.SegmentWriter, error) {
-	w, err := f.Filer.RecoverTail(info)
+	w, err := f.Filer.RecoverTail(onDisk(info))
 	if err != nil {
 		return nil, err
 	}
@@ -45,9 +45,9 @@ func (f *walFiler) RecoverTail(info types.SegmentInfo) (types.SegmentWriter, err
 // Open implements types.SegmentFiler.
 func (f *walFiler) Open(info types.SegmentInfo) (types.SegmentReader, error) {
 	if info.IndexStart != 0 {
-		return f.Filer.Open(info)
+		return f.Filer.Open(onDisk(info))
 	}
-	return f.Filer.RecoverTail(info)
+	return f.Filer.RecoverTail(onDisk(info))
 }
 
 // repairTail prepares the open segment, if there is one, for raft-wal.
@@ -76,7 +76,7 @@ func repairTail(meta *walMeta, filer *walFiler, segmentSize int, acknowledged ui
 // the list calls open and that refuses every append.
 func finishSeal(meta *walMeta, filer *walFiler, state types.PersistentState, segmentSize int) error {
 	tail := &state.Segments[len(state.Segments)-1]
-	w, err := filer.Filer.RecoverTail(*tail)
+	w, err := filer.Filer.RecoverTail(onDisk(*tail))
 	if err != nil {
 		return err
 	}

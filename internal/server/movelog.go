@@ -12,7 +12,7 @@ import (
 // "bolt") and returns how many entries it holds. A crash on the way leaves the
 // log whole in one of the two. The logger is told what goes on meanwhile.
 func MoveLog(c *config.Config, to string, logger *slog.Logger) (entries uint64, err error) {
-	cc := consensus.DefaultConfig(c.Storage.DataDir)
+	cc := packedLog(c.Storage.DataDir)
 	cc.Logger, cc.LogDir = logger, c.Storage.LogDir
 	if entries, err = consensus.MoveLog(cc, to); err != nil {
 		return 0, fmt.Errorf("move the log: %w", dataError(err))

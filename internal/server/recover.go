@@ -29,7 +29,7 @@ type Recovery struct {
 // good the only member of a new ensemble, if accepted; else it only looks. The
 // logger is told what goes on meanwhile.
 func Recover(c *config.Config, accepted bool, logger *slog.Logger) (r Recovery, err error) {
-	cc := consensus.DefaultConfig(c.Storage.DataDir)
+	cc := packedLog(c.Storage.DataDir)
 	cc.Logger = logger
 	cc.LogDir = c.Storage.LogDir
 	cc.LogStore = string(c.Storage.LogStore)

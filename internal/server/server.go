@@ -268,10 +268,18 @@ func build(o Options) (*Server, error) {
 	return s, nil
 }
 
+// packedLog returns the defaults for a data directory, with commands packed in
+// the log: whoever opens one has to begin with it.
+func packedLog(dataDir string) consensus.Config {
+	c := consensus.DefaultConfig(dataDir)
+	c.Pack, c.Unpack = proto.PackCommand, proto.UnpackCommand
+	return c
+}
+
 // consensusConfig hands the operator's storage settings on.
 func (s *Server) consensusConfig() consensus.Config {
 	st := &s.config.Storage
-	c := consensus.DefaultConfig(st.DataDir)
+	c := packedLog(st.DataDir)
 	c.LogDir = st.LogDir
 	c.LogStore = string(st.LogStore)
 	c.SnapCount = st.SnapCount
