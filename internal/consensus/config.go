@@ -100,8 +100,8 @@ type Config struct {
 	// them Propose returns ErrQueueFull. Defaults 100000 and 64 MiB.
 	MaxQueueCommands int
 	MaxQueueBytes    int
-	// LogCacheBytes bounds the cache of recent entries that replication and
-	// replay read from. Default 16 MiB.
+	// LogCacheBytes bounds the cache of recent entries that replication reads
+	// from. Default 16 MiB; at most 1 MiB of it is used by a server alone.
 	LogCacheBytes int
 
 	// ElectionTimeout is the one time from which Raft's four are derived; see
@@ -260,6 +260,15 @@ func (c Config) timeouts() timeouts {
 		lease:     c.ElectionTimeout,
 		commit:    c.ElectionTimeout / 4,
 	}
+}
+
+// cacheBytes is the limit of the log cache. A server alone replicates to nobody,
+// and gets what it applies from the library, which has it in memory.
+func (c Config) cacheBytes() int {
+	if c.alone() {
+		return min(c.LogCacheBytes, mib)
+	}
+	return c.LogCacheBytes
 }
 
 // logDir is the directory that holds zooraft/log-….

@@ -116,7 +116,7 @@ func (n *Node) openFiles() error {
 		return err
 	}
 	n.log = &logStore{
-		logger: n.logger, open: opener, cache: newLogCache(n.cfg.LogCacheBytes), mark: m,
+		logger: n.logger, open: opener, cache: newLogCache(n.cfg.cacheBytes()), mark: m,
 		keepFrom: n.snapshots.keepFrom, covered: n.snapshots.newestIndex, grown: n.notes.grown, disk: n.disk,
 		applied: n.fsm.done.Load, broken: n.fail,
 		observe:  &n.cfg.Observe,

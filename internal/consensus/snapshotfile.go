@@ -125,8 +125,9 @@ func (s *snapshotSink) Close() error {
 	}
 	s.done = true
 	st := s.store
+	meta := s.meta // on its own, for it outlives the sink's buffer
 	st.mu.Lock()
-	st.good = slices.Insert(st.good, 0, &s.meta)
+	st.good = slices.Insert(st.good, 0, &meta)
 	slices.SortFunc(st.good, func(a, b *snapshotMeta) int { return strings.Compare(b.name, a.name) })
 	st.mu.Unlock()
 	st.saved(s.meta.Index, s.meta.Term)

@@ -256,3 +256,28 @@ func TestSnapshotsOfOneEntryAreKeptApart(t *testing.T) {
 		t.Fatalf("order %v, want %v", got, want)
 	}
 }
+
+func TestWhatASnapshotAndALoneServersLogLeaveInMemory(t *testing.T) {
+	c := testConfig(t.TempDir())
+	s, err := openSnapshots(t.TempDir(), 3, mib, c.Logger, time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.saved = func(uint64, uint64) {}
+	sink, err := s.Create(1, 5, 1, raft.Configuration{}, 1, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := sink.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if len(s.good) != 1 || s.good[0] == &sink.(*snapshotSink).meta {
+		t.Errorf("the list of %d snapshots keeps the sink with its buffer of a chunk", len(s.good))
+	}
+	if got := c.cacheBytes(); got != mib {
+		t.Errorf("a server alone caches %d bytes of its log", got)
+	}
+	if c.Peers = []Peer{{}}; c.cacheBytes() != c.LogCacheBytes {
+		t.Errorf("a server with peers caches %d bytes of its log", c.cacheBytes())
+	}
+}

@@ -46,7 +46,7 @@ func (n *node) term(scratch []byte) (uint32, []byte) {
 	binary.BigEndian.PutUint32(b[44:], uint32(s.CVersion))
 	binary.BigEndian.PutUint32(b[48:], uint32(s.AVersion))
 	binary.BigEndian.PutUint64(b[52:], uint64(s.EphemeralOwner))
-	return crc32.Update(n.crc, crc32.IEEETable, b), b
+	return crc32.Update(s.crc, crc32.IEEETable, b), b
 }
 
 // edit returns node i for a change of stat or data; seal must follow.
@@ -84,7 +84,7 @@ func digestOf(chunks []*chunk) uint64 {
 	_ = walk(chunks, func(path string, n *node) error {
 		if !outsideDigest(path) {
 			c := node{stat: n.stat}
-			c.crc, scratch = pathDataCRC(scratch, path, n.data)
+			c.stat.crc, scratch = pathDataCRC(scratch, path, n.data)
 			var term uint32
 			term, scratch = c.term(scratch)
 			sum += uint64(term)

@@ -32,7 +32,10 @@ func (t *Tree) reach(r Reader, path string, perm int32) (*node, proto.ErrCode) {
 	return n, proto.ErrOK
 }
 
-func (t *Tree) stat(n *node) proto.Stat { return n.stat.Wire(len(n.data), int(n.children)) }
+func (t *Tree) stat(n *node) proto.Stat {
+	st := n.stat.persisted()
+	return st.Wire(len(n.data), int(n.children))
+}
 
 // Get answers getData. Data is nil for null.
 func (t *Tree) Get(r Reader, path string) ([]byte, proto.Stat, proto.ErrCode) {
@@ -119,7 +122,7 @@ func (t *Tree) Stat(path string) (proto.StatPersisted, bool) {
 	if i == none {
 		return proto.StatPersisted{}, false
 	}
-	return t.at(i).stat, true
+	return t.at(i).stat.persisted(), true
 }
 
 // AllChildrenNumber answers getAllChildrenNumber: it counts all descendants.

@@ -10,33 +10,57 @@ import (
 // Nodes live in chunks and name each other by number, so that the collector
 // has little to follow and a frozen view is a copy of the chunk table:
 //
-//	chunks ──► [128]node [128]node [128]node …
+//	chunks ──► [120]node [120]node [120]node …
 //	            ▲ number 1 is the root, number 0 means "none"
 //
 // While a view lives, the first write to a chunk copies it; the view keeps the
 // old one.
 const (
-	chunkBits = 7
-	chunkLen  = 1 << chunkBits // 128 nodes of 144 bytes: exactly a size class of Go's allocator
+	// 120 nodes of 136 bytes fill a size class of Go's allocator, 16 KiB, but for
+	// 64 bytes. A power of two would save a multiplication, and cost 8 bytes a node.
+	chunkLen = 120
 
 	none uint32 = 0
 	root uint32 = 1
 )
 
 // node is a znode. Data, name and ACL list are never changed in place: readers
-// and views hold them without a copy.
+// and views hold them without a copy. Its fields leave no gap.
 type node struct {
 	name string // last path segment; empty for the root
 
 	parent, first, next, prev uint32 // first child; next and previous sibling; next also links free nodes
 	children                  int32  // number of direct children
 
-	crc uint32 // CRC-32 of path ‖ data, the part of the digest that stat changes leave alone
 	sum uint32 // the node's term of the tree digest; 0 below /zookeeper/
 
 	data []byte // nil is null, which clients can tell from empty
 	acl  *aclSet
-	stat proto.StatPersisted
+	stat nodeStat
+}
+
+// nodeStat is a proto.StatPersisted and, where that would have a gap, crc.
+type nodeStat struct {
+	Czxid, Mzxid, Pzxid         proto.Zxid
+	Ctime, Mtime                int64 // Unix ms
+	EphemeralOwner              int64
+	Version, CVersion, AVersion int32
+
+	crc uint32 // CRC-32 of path ‖ data, the part of the digest that stat changes leave alone
+}
+
+func (s *nodeStat) set(p proto.StatPersisted) {
+	*s = nodeStat{
+		Czxid: p.Czxid, Mzxid: p.Mzxid, Pzxid: p.Pzxid, Ctime: p.Ctime, Mtime: p.Mtime,
+		EphemeralOwner: p.EphemeralOwner, Version: p.Version, CVersion: p.CVersion, AVersion: p.AVersion, crc: s.crc,
+	}
+}
+
+func (s *nodeStat) persisted() proto.StatPersisted {
+	return proto.StatPersisted{
+		Czxid: s.Czxid, Mzxid: s.Mzxid, Pzxid: s.Pzxid, Ctime: s.Ctime, Mtime: s.Mtime,
+		EphemeralOwner: s.EphemeralOwner, Version: s.Version, CVersion: s.CVersion, AVersion: s.AVersion,
+	}
 }
 
 type chunk [chunkLen]node
@@ -81,17 +105,17 @@ func (a *nameArena) keep(name string) string {
 func newSlab() slab { return slab{views: new(atomic.Int64), used: 1} }
 
 // at returns the node for reading.
-func (s *slab) at(i uint32) *node { return &s.chunks[i>>chunkBits][i&(chunkLen-1)] }
+func (s *slab) at(i uint32) *node { return &s.chunks[i/chunkLen][i%chunkLen] }
 
 // mut returns the node for writing. Pointers that at returned before for the
 // same chunk may be stale afterwards.
 func (s *slab) mut(i uint32) *node {
-	c := i >> chunkBits
+	c := i / chunkLen
 	if s.born[c] != s.epoch && s.views.Load() > 0 {
 		dup := *s.chunks[c]
 		s.chunks[c], s.born[c] = &dup, s.epoch
 	}
-	return &s.chunks[c][i&(chunkLen-1)]
+	return &s.chunks[c][i%chunkLen]
 }
 
 // alloc returns the number of a zeroed node.
@@ -102,7 +126,7 @@ func (s *slab) alloc() uint32 {
 		return i
 	}
 	i := s.used
-	if int(i>>chunkBits) == len(s.chunks) {
+	if int(i/chunkLen) == len(s.chunks) {
 		s.chunks = append(s.chunks, new(chunk))
 		s.born = append(s.born, s.epoch)
 	}

@@ -82,9 +82,8 @@ func (t *Tree) findHashed(h uint64, path string) uint32 {
 	if len(s.slots) == 0 {
 		return none
 	}
-	mask := uint32(len(s.slots) - 1)
 	want := uint32(h >> 32)
-	for p := want & mask; ; p = (p + 1) & mask {
+	for p := s.home(want); ; p = s.after(p) {
 		e := s.slots[p]
 		if e == 0 {
 			return none
@@ -161,8 +160,9 @@ func (t *Tree) insertHashed(h uint64, parent uint32, path string, data []byte, a
 
 func (t *Tree) fill(i uint32, path, name string, data []byte, acl []proto.ACL, st proto.StatPersisted) {
 	n := t.mut(i)
-	n.stat, n.name, n.data, n.acl = st, name, data, t.acls.acquire(acl)
-	n.crc = t.pathDataCRC(path, data)
+	n.stat.set(st)
+	n.name, n.data, n.acl = name, data, t.acls.acquire(acl)
+	n.stat.crc = t.pathDataCRC(path, data)
 	t.seal(n, path)
 	t.nodes++
 	t.dataBytes += sizeOf(path, data)
@@ -193,7 +193,7 @@ func (t *Tree) remove(i uint32, path string) {
 func (t *Tree) putData(n *node, path string, data []byte) {
 	t.dataBytes += int64(len(data)) - int64(len(n.data))
 	n.data = data
-	n.crc = t.pathDataCRC(path, data)
+	n.stat.crc = t.pathDataCRC(path, data)
 }
 
 // sizeOf is a node's share of ApproximateDataSize. The root's path counts as

@@ -18,7 +18,7 @@ type View struct {
 }
 
 // Freeze returns a view of the tree. It costs a copy of the chunk table: 8
-// bytes for every 128 nodes.
+// bytes for every 120 nodes.
 func (t *Tree) Freeze() *View {
 	t.epoch++
 	t.views.Add(1)
@@ -42,13 +42,13 @@ func (v *View) NodeCount() int { return v.count }
 // not be changed; a node without an ACL list of its own has none (nil).
 func (v *View) Nodes(yield func(path string, data []byte, acl []proto.ACL, st proto.StatPersisted) error) error {
 	return walk(v.chunks, func(path string, n *node) error {
-		return yield(path, n.data, n.acl.acl, n.stat)
+		return yield(path, n.data, n.acl.acl, n.stat.persisted())
 	})
 }
 
 // walk visits all nodes of a chunk table in pre-order.
 func walk(chunks []*chunk, visit func(path string, n *node) error) error {
-	at := func(i uint32) *node { return &chunks[i>>chunkBits][i&(chunkLen-1)] }
+	at := func(i uint32) *node { return &chunks[i/chunkLen][i%chunkLen] }
 	path := []byte{}
 	for i := root; ; {
 		n := at(i)
