@@ -107,7 +107,11 @@ type Config struct {
 	// ElectionTimeout is the one time from which Raft's four are derived; see
 	// timeouts. Default 1 s: with 400 ms, leaders on a machine of two cores
 	// under several loads at once lost their lease. A leader whose process dies
-	// is replaced without waiting for it (hurry). At least 20 ms.
+	// is replaced without waiting for it (hurry), and so is one that is missing
+	// when all servers start (resume); a stopped one, or one that is cut off, in
+	// one to two of these. Ten heartbeats a second for each follower at 1 s are
+	// most of what an idle ensemble does, so the server derives it from tickTime.
+	// At least 20 ms.
 	ElectionTimeout time.Duration
 	// DiskFullPatience is how long a proposal may hang on a full disk before
 	// its fate is reported as unknown. Default 2 s.
@@ -250,7 +254,7 @@ type timeouts struct {
 	heartbeat time.Duration // a follower without contact for one to two of these campaigns
 	election  time.Duration // a candidate without a majority for one to two of these starts over
 	lease     time.Duration // a leader without a majority for this long steps down
-	commit    time.Duration // an idle leader tells commits after one to two of these, if a note of ours was lost
+	commit    time.Duration // an idle leader appends nothing, to tell commits, after one to two of these: a note of ours may have been lost
 }
 
 func (c Config) timeouts() timeouts {
@@ -258,7 +262,7 @@ func (c Config) timeouts() timeouts {
 		heartbeat: c.ElectionTimeout,
 		election:  c.ElectionTimeout,
 		lease:     c.ElectionTimeout,
-		commit:    c.ElectionTimeout / 4,
+		commit:    c.ElectionTimeout / 2,
 	}
 }
 

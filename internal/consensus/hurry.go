@@ -25,6 +25,9 @@ else.
 
 The voters take turns, in the order of their ids, so that their votes do not
 split.
+
+The same is done when an ensemble starts again as a whole: a majority is there,
+says that it has no leader, and nobody needs to wait for one.
 */
 
 const (
@@ -64,6 +67,55 @@ func (n *Node) hurry(leader raft.ServerID) {
 	n.logger.Info("the leader's process is gone; this server campaigns at once", "leader", leader)
 	n.network.inject(&raft.TimeoutNowRequest{RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax}})
 	n.disk.wait(hurryPause)
+}
+
+// resume is a goroutine that ends when a leader is known, or when Raft's own timers
+// have had their time: after a start this server campaigns at once if a majority is
+// there without a leader.
+func (n *Node) resume() {
+	defer n.workers.Done()
+	turn, voter := n.turnAfter("")
+	if !voter || !n.disk.wait(time.Duration(turn)*hurryTurn) {
+		return
+	}
+	for begin := time.Now(); time.Since(begin) < n.cfg.ElectionTimeout && n.leaderless(); {
+		if n.majorityLeaderless() && n.leaderless() {
+			n.logger.Info("a majority is there and has no leader; this server campaigns at once")
+			n.network.inject(&raft.TimeoutNowRequest{RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax}})
+			return
+		}
+		if !n.disk.wait(hurryTurn) {
+			return
+		}
+	}
+}
+
+// leaderless tells whether this server knows no leader and does not campaign.
+func (n *Node) leaderless() bool {
+	_, id := n.raft.LeaderWithID()
+	return id == "" && n.raft.State() == raft.Follower
+}
+
+// majorityLeaderless tells whether a majority of the voters, this one included,
+// answers, and nobody knows of a leader.
+func (n *Node) majorityLeaderless() bool {
+	there := map[string]bool{n.stable.identity().raftID(): true}
+	for _, w := range n.probeAll(n.everybody(), askTimeout) {
+		if w.Leader != "" {
+			return false
+		}
+		there[w.ID] = w.Formed && w.ClusterID == n.stable.identity().ClusterID
+	}
+	voters, answer := 0, 0
+	for _, s := range n.raftServers() {
+		if s.Suffrage == raft.Voter {
+			voters++
+			if there[string(s.ID)] {
+				answer++
+			}
+		}
+	}
+	return answer > voters/2
 }
 
 // turnAfter is this server's place among the voters without the one that led.

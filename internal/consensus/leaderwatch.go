@@ -16,7 +16,7 @@ func (n *Node) watchLeader() {
 	})
 	n.raft.RegisterObserver(o)
 	defer n.raft.DeregisterObserver(o)
-	tick := time.NewTicker(n.cfg.ElectionTimeout)
+	tick := time.NewTicker(5 * n.cfg.ElectionTimeout) // in case an observation was missed
 	defer tick.Stop()
 	last := -2
 	for {

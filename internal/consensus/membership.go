@@ -23,11 +23,13 @@ there, so that a new leader goes on where the former one stopped:
     next one removes it.
 */
 
-// memberPause is the pause between two looks at the membership, and
-// memberHaste that while it changes.
+// memberPause is the pause between two looks at the membership, memberHaste that
+// while it changes, and memberRest that while all is as it is to be: then what
+// changes is told (followingMoved).
 const (
 	memberPause = 200 * time.Millisecond
 	memberHaste = 50 * time.Millisecond
+	memberRest  = 5 * time.Second
 )
 
 // promoteLag is how far, in entries, a server may be behind the commit index
@@ -65,6 +67,36 @@ func (n *Node) SetMembership(peers []Peer) error {
 	default:
 	}
 	return nil
+}
+
+// followingMoved says that somebody follows or leads who did not, or no longer.
+func (n *Node) followingMoved() {
+	select {
+	case n.streamsMoved <- struct{}{}:
+	default:
+	}
+}
+
+// awaitLook waits until it is time to look at the membership. When somebody comes or
+// goes that is after memberPause: the library, which changes a follower's address
+// while it uses it, should be done with greeting it. It returns false when the node
+// stops.
+func (n *Node) awaitLook(pause time.Duration) bool {
+	next := time.Now().Add(pause)
+	for {
+		select {
+		case <-n.stop:
+			return false
+		case <-n.wantedMoved:
+			return true
+		case <-n.streamsMoved:
+			if soon := time.Now().Add(memberPause); soon.Before(next) {
+				next = soon
+			}
+		case <-time.After(time.Until(next)):
+			return true
+		}
+	}
 }
 
 // checkMembership refuses a list that no ensemble can have.
@@ -144,18 +176,15 @@ func (n *Node) manageMembers() {
 	var ledSince time.Time
 	failed := ""
 	pause := memberPause
-	for {
-		select {
-		case <-n.stop:
-			return
-		case <-n.wantedMoved:
-		case <-time.After(pause):
-		}
+	for n.awaitLook(pause) {
 		pause = memberPause
 		if !n.leading.Load() || n.cfg.MembershipIsSet && !n.wantedSet.Load() {
 			ledSince = time.Time{}
 			n.setMemberWait("")
 			n.lookForOthers()
+			if n.attached() != "" {
+				pause = memberRest
+			}
 			continue
 		}
 		if ledSince.IsZero() {
@@ -164,6 +193,9 @@ func (n *Node) manageMembers() {
 		p := n.planMembers(time.Since(ledSince) > n.cfg.StreamTimeout)
 		n.setMemberWait(p.waits)
 		if p.apply == nil {
+			if p.waits == "" {
+				pause = memberRest
+			}
 			continue
 		}
 		pause = memberHaste

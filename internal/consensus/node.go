@@ -47,14 +47,15 @@ type Node struct {
 	down    chan struct{} // closed when Raft and our goroutines have ended
 	workers sync.WaitGroup
 
-	leaderMoved chan struct{} // capacity 1: another server may lead
-	probed      chan struct{} // capacity 1: another server has asked this one who it is
-	wanted      *wanted       // the membership that the ensemble is to have
-	wantedSet   atomic.Bool   // SetMembership has been called
-	wantedMoved chan struct{} // capacity 1: the wanted membership has changed
-	asked       time.Time     // when the others were asked for a leader; manageMembers' own
-	process     uint64        // drawn at Open; tells two processes with the same data apart
-	forming     sync.Mutex    // held while an empty server becomes a member; taken before all others
+	leaderMoved  chan struct{} // capacity 1: another server may lead
+	probed       chan struct{} // capacity 1: another server has asked this one who it is
+	wanted       *wanted       // the membership that the ensemble is to have
+	wantedSet    atomic.Bool   // SetMembership has been called
+	wantedMoved  chan struct{} // capacity 1: the wanted membership has changed
+	streamsMoved chan struct{} // capacity 1: who follows or leads has changed
+	asked        time.Time     // when the others were asked for a leader; manageMembers' own
+	process      uint64        // drawn at Open; tells two processes with the same data apart
+	forming      sync.Mutex    // held while an empty server becomes a member; taken before all others
 
 	hurrying atomic.Bool // a goroutine shortens Raft's patience
 	leading  atomic.Bool // leads and has applied all earlier terms
@@ -353,6 +354,7 @@ func (n *Node) setLeading(leading bool) {
 		n.noTwin()
 	}
 	if n.leading.Swap(leading) != leading {
+		n.followingMoved()
 		n.events.Leading(leading)
 	}
 }

@@ -77,7 +77,7 @@ func newNode(cfg Config, sm StateMachine, events Events) *Node {
 	n := &Node{
 		cfg: cfg, events: events, logger: cfg.Logger.With("room", "consensus"),
 		opened: make(chan struct{}), raftSet: make(chan struct{}), notes: newCommitNotes(), leaderMoved: make(chan struct{}, 1),
-		probed: make(chan struct{}, 1), wantedMoved: make(chan struct{}, 1), wanted: newWanted(cfg.Peers),
+		probed: make(chan struct{}, 1), wantedMoved: make(chan struct{}, 1), streamsMoved: make(chan struct{}, 1), wanted: newWanted(cfg.Peers),
 		process: newProcess(),
 		stop:    make(chan struct{}),
 		failed:  make(chan struct{}),
@@ -373,8 +373,10 @@ func (n *Node) startEnsemble() error {
 	go n.followLeader()
 	go n.keepStreams()
 	go n.manageMembers()
-	if !n.id.Formed {
-		n.workers.Add(1)
+	n.workers.Add(1)
+	if n.id.Formed {
+		go n.resume()
+	} else {
 		go n.found()
 	}
 	return nil

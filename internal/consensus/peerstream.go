@@ -68,6 +68,7 @@ type stream struct {
 	mu     sync.Mutex
 	wake   sync.Cond // on mu
 	out    []byte    // guarded by mu
+	spoken bool      // guarded by mu; something was sent since the last ping was due
 	closed bool      // guarded by mu
 }
 
@@ -92,12 +93,25 @@ func (s *stream) send(kind byte, parts ...[]byte) error {
 		s.closeLocked()
 		return errStreamFull
 	}
+	s.spoken = true
 	s.out = append(binary.BigEndian.AppendUint32(s.out, uint32(n)), kind)
 	for _, p := range parts {
 		s.out = append(s.out, p...)
 	}
 	s.wake.Signal()
 	return nil
+}
+
+// ping keeps the deadline of the other end away, if nothing else has since the
+// last call.
+func (s *stream) ping() {
+	s.mu.Lock()
+	spoken := s.spoken
+	s.spoken = false
+	s.mu.Unlock()
+	if !spoken {
+		_ = s.send(framePing)
+	}
 }
 
 func (s *stream) close() {
@@ -188,10 +202,12 @@ func (n *Node) serveStream(conn net.Conn, h *hello) {
 		return
 	}
 	n.compareLines(number, h.Peers)
+	n.followingMoved()
 	n.logger.Info("a server follows this one", "server", from)
 	defer func() {
 		n.forgetLines(number)
 		n.followers.remove(from, s)
+		n.followingMoved()
 		n.logger.Info("a server no longer follows this one", "server", from)
 	}()
 	go s.write()

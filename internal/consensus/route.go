@@ -45,7 +45,7 @@ const redial = 20 * time.Millisecond
 
 // leads is how long a leader waits before it looks whether it still leads, if
 // nobody has told it otherwise.
-const leads = 500 * time.Millisecond
+const leads = 10 * time.Second
 
 // followLeader is a goroutine: it keeps a stream to whoever leads.
 func (n *Node) followLeader() {
@@ -155,6 +155,7 @@ func (n *Node) followOne(leader raft.Server) {
 	}()
 	n.compareLines(number, lines)
 	n.route.attach(string(leader.ID))
+	n.followingMoved()
 	f.attend()
 	// First nothing more goes onto the stream, then it is said that the fate
 	// of what went there is unknown.
@@ -162,6 +163,7 @@ func (n *Node) followOne(leader raft.Server) {
 	<-f.ended
 	n.forgetLines(number)
 	n.route.attach("")
+	n.followingMoved()
 	n.route.set(nil)
 	if f.open {
 		n.events.Route(false)
@@ -220,7 +222,7 @@ type following struct {
 // kept on a state that gets older and older.
 func (f *following) attend() {
 	n := f.node
-	tick := time.NewTicker(n.cfg.StreamTimeout / 20)
+	tick := time.NewTicker(n.cfg.StreamTimeout / 6)
 	defer tick.Stop()
 	poll := time.NewTicker(2 * time.Millisecond)
 	defer poll.Stop()
@@ -343,7 +345,7 @@ func (n *Node) AttachedServers() []int {
 // member any more.
 func (n *Node) keepStreams() {
 	defer n.workers.Done()
-	tick := time.NewTicker(n.cfg.StreamTimeout / 10)
+	tick := time.NewTicker(n.cfg.StreamTimeout / 4)
 	defer tick.Stop()
 	for {
 		select {
@@ -360,7 +362,7 @@ func (n *Node) keepStreams() {
 				s.close()
 				continue
 			}
-			_ = s.send(framePing)
+			s.ping()
 		}
 	}
 }

@@ -25,7 +25,7 @@ ensemble its spare.
 
 // stallTicks are the moments to look at the disk.
 func (n *Node) stallTicks() <-chan time.Time {
-	return time.NewTicker(n.cfg.DiskStallLimit / 8).C // garbage once the node has closed
+	return time.NewTicker(n.cfg.DiskStallLimit / 4).C // garbage once the node has closed
 }
 
 // GivesWay tells whether this server is silent because its disk does not answer: it

@@ -25,8 +25,8 @@ and a server that has just been started again must be able to vote at once.
 */
 
 // twinPatience is how long after the last sign of life a process is taken for
-// alive. A follower gives one in each twentieth of the idle time.
-func twinPatience(idle time.Duration) time.Duration { return idle / 4 }
+// alive. A follower gives one in each sixth of the idle time.
+func twinPatience(idle time.Duration) time.Duration { return idle / 2 }
 
 // newProcess draws the number of this process.
 func newProcess() uint64 { return rand.Uint64() | 1 }

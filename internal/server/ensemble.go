@@ -42,6 +42,7 @@ func (s *Server) peers(c *consensus.Config) {
 		c.PeerListen = e.PeerListen
 	}
 	s.peerListen = c.PeerListen
+	c.ElectionTimeout = electionTimeout(s.config.Session.TickTime)
 	c.StreamTimeout = max(s.patience(), 100*time.Millisecond)
 	c.DiskStallLimit = max(s.patience()/2, time.Second)
 }
@@ -57,6 +58,13 @@ func peerListen(own proto.Member, everywhere bool) string {
 		anywhere.Addresses = append(anywhere.Addresses, proto.PeerAddress{QuorumPort: port})
 	}
 	return anywhere.QuorumAddress()
+}
+
+// electionTimeout is a tick, so that an ensemble with a longer one sends fewer
+// heartbeats, from 1 s, below which a busy machine costs leaders their lease, to
+// 2 s: a leader that is stopped or cut off is replaced in one to two of these.
+func electionTimeout(tick time.Duration) time.Duration {
+	return min(max(tick, time.Second), 2*time.Second)
 }
 
 // PeerAddr is where the other servers connect; nil for a server alone.

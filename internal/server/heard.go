@@ -30,6 +30,7 @@ clocks are compared.
 // Kinds of messages between servers: the first byte.
 const (
 	messageHeard     = 'H' // when built, then (session, nanoseconds ago) each
+	messageIdle      = 'I' // when built; there is no connection
 	messageConfirmed = 'C' // server, when built
 	messageDigest    = 'D' // zxid, tree digest, command level, hash of the sessions
 	messageDiffers   = 'X' // server, what differs
@@ -42,15 +43,27 @@ type heard struct {
 	// confirmed is the monotonic time of the last report that was confirmed;
 	// at the leader, of its own last confirmation by a majority.
 	confirmed atomic.Int64
+	doubted   chan struct{} // capacity 1: at the leader, a confirmation is owed
+	resting   atomic.Bool   // the report loop waits longer, because there is no connection
+	appeared  chan struct{} // capacity 1: one came meanwhile
 
-	mu       sync.Mutex
-	owed     map[int]int64         // guarded by mu; by server, the newest report to confirm
-	last     map[int]time.Duration // guarded by mu; by server, when its last report came
-	pardoned map[int]bool          // guarded by mu; servers whose sessions were given time since their last report
+	mu        sync.Mutex
+	owed      map[int]int64         // guarded by mu; by server, the newest report to confirm
+	overdueAt map[int]time.Duration // guarded by mu; by server, when it should have reported again
+	pardoned  map[int]bool          // guarded by mu; servers whose sessions were given time since their last report
 }
 
 func newHeard(s *Server) *heard {
-	return &heard{server: s, owed: map[int]int64{}, last: map[int]time.Duration{}, pardoned: map[int]bool{}}
+	return &heard{server: s, doubted: make(chan struct{}, 1), appeared: make(chan struct{}, 1),
+		owed: map[int]int64{}, overdueAt: map[int]time.Duration{}, pardoned: map[int]bool{}}
+}
+
+// doubt asks for a confirmation by a majority.
+func (k *heard) doubt() {
+	select {
+	case k.doubted <- struct{}{}:
+	default:
+	}
 }
 
 // interval is the time between two reports: half a tick, or less where shorter
@@ -60,15 +73,56 @@ func (k *heard) interval() time.Duration {
 	return max(min(c.TickTime/2, c.MinTimeout/8), 10*time.Millisecond)
 }
 
-// report is a goroutine. What has not been confirmed is reported again.
+// rest is the time between two reports of a server without connections.
+func (k *heard) rest() time.Duration { return 4 * k.interval() }
+
+// appear says that there is a connection.
+func (k *heard) appear() {
+	if k.resting.Load() {
+		select {
+		case k.appeared <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// pause waits for the time of the next report. It returns false when the server
+// stops.
+func (k *heard) pause() bool {
+	k.resting.Store(true) // before the count, so that a connection is seen by it or says that it appears
+	defer k.resting.Store(false)
+	if k.server.conns.count() == 0 {
+		timer := time.NewTimer(k.rest())
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			return true
+		case <-k.server.stopped:
+			return false
+		case <-k.appeared:
+		}
+	}
+	return k.server.pause(k.interval())
+}
+
+// report is a goroutine. What has not been confirmed is reported again. A server
+// without connections sends an idle report, which needs no confirmation and says
+// that this server is not the reason why sessions of it are silent.
 func (k *heard) report() {
 	s := k.server
 	defer s.running.Done()
-	for s.pause(k.interval()) {
+	for k.pause() {
 		now := s.clock.Monotonic()
 		confirmed := time.Duration(k.confirmed.Load())
-		report := proto.AppendLong([]byte{messageHeard}, int64(now))
-		for _, c := range s.conns.all() {
+		all := s.conns.all()
+		kind := byte(messageHeard)
+		if len(all) == 0 {
+			kind = messageIdle
+		} else if s.leading.Load() {
+			k.doubt()
+		}
+		report := proto.AppendLong([]byte{kind}, int64(now))
+		for _, c := range all {
 			if k.doubtful(c, now) {
 				go c.close(reasonNotConfirmed, "")
 				continue
@@ -96,12 +150,21 @@ func (k *heard) doubtful(c *conn, now time.Duration) bool {
 	return timeout > 0 && now-since > timeout*2/3
 }
 
-// confirm is a goroutine: where this server leads, a majority confirms that
-// from time to time, and then the reports that came before are confirmed.
+// confirm is a goroutine: where this server leads and has connections or reports,
+// a majority confirms that it leads, and then the reports that came before are
+// confirmed. Those that come close together are confirmed by one question.
 func (k *heard) confirm() {
 	s := k.server
 	defer s.running.Done()
-	for s.pause(k.interval() / 2) {
+	for {
+		select {
+		case <-s.stopped:
+			return
+		case <-k.doubted:
+		}
+		if !s.pause(k.interval() / 2) {
+			return
+		}
 		if !s.leading.Load() {
 			continue
 		}
@@ -137,7 +200,7 @@ func (k *heard) take(from int, message []byte) {
 	s := k.server
 	d := proto.NewDecoder(message[1:])
 	switch message[0] {
-	case messageHeard:
+	case messageHeard, messageIdle:
 		built := d.Long()
 		now := s.clock.Monotonic()
 		for len(d.Rest()) >= 16 {
@@ -148,8 +211,14 @@ func (k *heard) take(from int, message []byte) {
 			return
 		}
 		k.mu.Lock()
-		k.owed[from], k.last[from] = built, now
 		delete(k.pardoned, from)
+		k.overdueAt[from] = now + 3*k.interval()
+		if message[0] == messageIdle {
+			k.overdueAt[from] = now + 2*k.rest()
+		} else {
+			k.owed[from] = built
+			k.doubt()
+		}
 		k.mu.Unlock()
 	case messageDigest:
 		told := state.DigestAt{Zxid: proto.Zxid(d.Long()), Digest: uint64(d.Long()), Level: 1}
@@ -183,8 +252,8 @@ func (k *heard) overdue() map[int32]bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	out := map[int32]bool{}
-	for server, last := range k.last {
-		if now-last > 3*k.interval() && !k.pardoned[server] && k.server.node.Attached(server) {
+	for server, at := range k.overdueAt {
+		if now > at && !k.pardoned[server] && k.server.node.Attached(server) {
 			out[int32(server)] = true
 		}
 	}

@@ -187,6 +187,7 @@ func (s *Server) admit(nc net.Conn) {
 		c.close(refused, "")
 		return
 	}
+	s.heard.appear()
 	select {
 	case <-s.stopped:
 		c.close(reasonStopping, "") // accepted while the others were closed

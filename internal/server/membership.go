@@ -58,9 +58,11 @@ func (s *Server) changeIsOf(o proto.Origin) (is bool) {
 
 // MembershipChanged implements state.Hook.
 func (k *hook) MembershipChanged() {
-	select {
-	case k.membershipMoved <- struct{}{}:
-	default:
+	for _, moved := range []chan struct{}{k.membershipMoved, k.reconfigMoved} {
+		select {
+		case moved <- struct{}{}:
+		default:
+		}
 	}
 }
 

@@ -10,7 +10,8 @@ import (
 
 const (
 	// reconfigPause is the time between two looks at a change of the membership
-	// under way.
+	// under way. While there is none its begin is told, and only servers that
+	// follow without being members are looked for, twice in syncLimit.
 	reconfigPause = 50 * time.Millisecond
 	// reconfigAgain is when a step is proposed again that has not been applied.
 	reconfigAgain = time.Second
@@ -37,20 +38,21 @@ type reconfiguring struct {
 // reconfigure is the duty's goroutine.
 func (d *duties) reconfigure(quit chan struct{}) {
 	defer d.done.Done()
-	tick := time.NewTicker(reconfigPause)
-	defer tick.Stop()
 	r := reconfiguring{duties: d, server: d.server, former: map[int]time.Duration{}}
-	for {
+	for pause := reconfigPause; ; {
 		select {
 		case <-quit:
 			return
-		case <-tick.C:
+		case <-d.server.reconfigMoved:
+		case <-time.After(pause):
 		}
 		if d.server.config.Ensemble.ReconfigEnabled {
 			d.server.wanted.want(r.formerMembers())
 		}
+		pause = max(d.server.patience()/2, reconfigPause)
 		if change := d.server.reconfiguring(); change != nil {
 			r.look(change)
+			pause = reconfigPause
 		}
 	}
 }

@@ -80,6 +80,7 @@ type Server struct {
 	// members is the membership in force, as this server knows it.
 	members         atomic.Pointer[proto.Membership]
 	membershipMoved chan struct{} // capacity 1
+	reconfigMoved   chan struct{} // capacity 1: the same, for the leader's duty
 	wanted          *wanted
 	local           *localSessions
 
@@ -162,8 +163,11 @@ func Start(o Options) (*Server, error) {
 	if s.distributed {
 		s.logger.Info("the election ports of the server lines are not used: elections go over the quorum ports")
 		s.awaitReadOnly()
-		s.running.Add(4)
-		go s.local.expire()
+		s.running.Add(3)
+		if s.config.Session.Local {
+			s.running.Add(1)
+			go s.local.expire()
+		}
 		go s.followMembership()
 		go s.heard.report()
 		go s.heard.confirm()
@@ -232,7 +236,7 @@ func build(o Options) (*Server, error) {
 		costlyReads: make(chan struct{}, runtime.GOMAXPROCS(0)),
 		conns:       newRegistry(connectionsFor(openFilesMax())), tracker: session.NewTracker(c.Session.TickTime),
 		leaderClock:    &leaderClock{clock: o.Clock},
-		leadingChanged: make(chan struct{}, 1), membershipMoved: make(chan struct{}, 1),
+		leadingChanged: make(chan struct{}, 1), membershipMoved: make(chan struct{}, 1), reconfigMoved: make(chan struct{}, 1),
 		opened: make(chan struct{}), ready: make(chan struct{}), stopped: make(chan struct{}),
 	}
 	if own, ok := ownMember(c); ok {
