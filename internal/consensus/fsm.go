@@ -22,6 +22,7 @@ type fsm struct {
 
 	observe *Observer // may be nil
 	logger  *slog.Logger
+	stop    <-chan struct{} // ends a snapshot that is being read
 
 	// refused is set when an entry was not understood: nothing later may be
 	// applied, and no snapshot may cover it.
@@ -97,9 +98,12 @@ func (f *fsm) Restore(r io.ReadCloser) error {
 	if f.done.Load() > 0 {
 		f.logger.Info("a snapshot of the leader is loaded; clients are dropped", "index", f.restoring())
 	}
-	err := f.sm.Restore(r)
+	err := f.sm.Restore(&stoppable{r, f.stop})
 	f.observe.restored(start)
 	switch {
+	case errors.Is(err, ErrStopped): // the node is going; nothing is wrong with the snapshot
+		f.refused.Store(true)
+		return err
 	case errors.Is(err, ErrNewer): // it is not broken, and nothing older may take its place
 		f.refused.Store(true)
 		f.broken(fmt.Errorf("restore a snapshot: %w", err))
@@ -116,6 +120,23 @@ func (f *fsm) Restore(r io.ReadCloser) error {
 		f.logger.Info("the snapshot of the leader has been loaded", "index", f.restoring())
 	}
 	return nil
+}
+
+// stoppable is a snapshot that ends when the node does: a large one takes longer
+// than whoever stops a server waits.
+type stoppable struct {
+	in   io.Reader
+	stop <-chan struct{}
+}
+
+// Read implements io.Reader.
+func (s *stoppable) Read(b []byte) (int, error) {
+	select {
+	case <-s.stop:
+		return 0, ErrStopped
+	default:
+		return s.in.Read(b)
+	}
 }
 
 // frozen is a captured state on its way to a snapshot.

@@ -8,6 +8,32 @@ import (
 	"testing"
 )
 
+// A stop does not wait for a large snapshot, and does not put it aside.
+func TestAStopEndsASnapshotThatIsBeingRead(t *testing.T) {
+	stop, j := make(chan struct{}), newJournal()
+	f := &fsm{
+		sm: j, stop: stop, restoring: func() uint64 { return 9 }, observe: &Observer{}, logger: slog.New(slog.DiscardHandler),
+		broken:  func(err error) { t.Errorf("stopped for %v", err) },
+		spoiled: func(err error) { t.Errorf("put aside for %v", err) },
+	}
+	f.done.Store(5)
+	endless := readFunc(func(b []byte) (int, error) {
+		select {
+		case <-stop:
+		default:
+			close(stop) // while it is being read
+		}
+		return copy(b, "\x01a"), nil
+	})
+	if err := f.Restore(io.NopCloser(endless)); !errors.Is(err, ErrStopped) || !f.refused.Load() || f.done.Load() != 5 || j.restores != 0 {
+		t.Errorf("%v; refuses %t, applied up to %d, %d restores", err, f.refused.Load(), f.done.Load(), j.restores)
+	}
+}
+
+type readFunc func([]byte) (int, error)
+
+func (f readFunc) Read(b []byte) (int, error) { return f(b) }
+
 type unreadable struct{ *journal }
 
 var errUnreadable = errors.New("consensus: cannot be read, in a test")

@@ -89,7 +89,7 @@ func newNode(cfg Config, sm StateMachine, events Events) *Node {
 		n.batcher.unknown = events.FateUnknown
 	}
 	n.trigger = newSnapshotTrigger(cfg)
-	n.fsm = &fsm{sm: sm, broken: n.fail, count: n.trigger.add, applied: n.tellCommit, observe: &n.cfg.Observe, logger: n.logger,
+	n.fsm = &fsm{sm: sm, broken: n.fail, count: n.trigger.add, applied: n.tellCommit, observe: &n.cfg.Observe, logger: n.logger, stop: n.stop,
 		spoiled:   func(err error) { n.snapshots.setAside(err) },
 		restoring: func() uint64 { return n.snapshots.openedIndex() }}
 	return n
