@@ -242,12 +242,26 @@ func (b *batcher) stampRising() (int64, uint32) {
 // sent and names the tokens of those that failed.
 func (b *batcher) reap() {
 	for sent := range b.sent {
-		b.settle(sent, sent.future.Error())
+		b.settle(sent, outcome(sent.future))
 		if sent.done == nil {
 			b.observe.settled(sent.since)
 		}
 		<-b.slots
 	}
+}
+
+// outcome waits for a future. An entry may be committed and not be applied here,
+// because this node stops: then its fate is as unknown as if the future had failed.
+func outcome(f raft.Future) error {
+	if err := f.Error(); err != nil {
+		return err
+	}
+	if applied, ok := f.(raft.ApplyFuture); ok {
+		if err, ok := applied.Response().(error); ok {
+			return err
+		}
+	}
+	return nil
 }
 
 func (b *batcher) settle(s *batch, err error) {

@@ -20,6 +20,10 @@ type fsm struct {
 	// applied is told of each entry that holds commands.
 	applied func(index, term uint64)
 
+	// synced returns once the own log is synced up to index (beside.go), or why it
+	// never will be.
+	synced func(index uint64) error
+
 	observe *Observer // may be nil
 	logger  *slog.Logger
 	stop    <-chan struct{} // ends a snapshot that is being read
@@ -49,6 +53,11 @@ func (f *fsm) ApplyBatch(logs []*raft.Log) []any {
 	for i, l := range logs {
 		if f.refused.Load() {
 			responses[i] = ErrStopped
+			continue
+		}
+		if err := f.synced(l.Index); err != nil { // the node stops
+			f.refused.Store(true)
+			responses[i] = err
 			continue
 		}
 		if l.Type == raft.LogCommand {

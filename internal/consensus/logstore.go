@@ -23,7 +23,9 @@ import (
 // that Raft leaves to layers like this one, and GetLog takes it off again.
 //
 // StoreLogs and removals at the end are called by Raft's main goroutine only,
-// removals at the front by its snapshot goroutine, reads by any.
+// removals at the front by its snapshot goroutine, reads by any. Appends run on the
+// main goroutine too, or on one of their own while that waits or leads (beside.go):
+// one at a time.
 type logStore struct {
 	logger   *slog.Logger
 	open     engineOpener
@@ -40,6 +42,11 @@ type logStore struct {
 	probeDir string        // in this directory
 
 	observe *Observer // may be nil
+
+	// beside says whether an append of commands is a leader's, which may be synced
+	// beside their replication; nil means never. See beside.go.
+	beside   func() bool
+	unsynced *unsynced // nil if beside is
 
 	// patient is set once Open is through: a full disk is waited for only then.
 	patient atomic.Bool
@@ -118,11 +125,44 @@ func (s *logStore) FirstIndex() (uint64, error) {
 func (s *logStore) LastIndex() (uint64, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
+	if s.unsynced != nil {
+		if last := s.unsynced.last(); last != 0 {
+			return last, nil
+		}
+	}
 	return s.eng.LastIndex()
+}
+
+// durable is the part of the log up to index that is synced.
+func (s *logStore) durable(index uint64) uint64 {
+	if s.unsynced == nil {
+		return index
+	}
+	return s.unsynced.durable(index)
+}
+
+// newest is the last entry that is not synced, or 0.
+func (s *logStore) newest() uint64 {
+	if s.unsynced == nil {
+		return 0
+	}
+	return s.unsynced.last()
+}
+
+// awaitSync returns once the log is synced up to index, as far as it has entries,
+// or why it never will be.
+func (s *logStore) awaitSync(index uint64) error {
+	if s.unsynced == nil {
+		return nil
+	}
+	return s.unsynced.wait(index)
 }
 
 // GetLog implements raft.LogStore.
 func (s *logStore) GetLog(index uint64, out *raft.Log) error {
+	if s.unsynced != nil && s.unsynced.get(index, out) {
+		return nil
+	}
 	if s.cache.get(index, out) {
 		return nil
 	}
@@ -159,12 +199,24 @@ func readEntry(eng engine, index uint64, out *raft.Log) (err error) {
 func (s *logStore) StoreLog(l *raft.Log) error { return s.StoreLogs([]*raft.Log{l}) }
 
 // StoreLogs implements raft.LogStore. It returns once the entries are synced,
-// or the disk has failed, or the node stops. A full disk makes it wait: the
-// library would step down and be elected again without end (raft#614).
+// or the disk has failed, or the node stops; a leader's commands it takes, and
+// returns at once (beside.go). A full disk makes it wait: the library would step
+// down and be elected again without end (raft#614).
 func (s *logStore) StoreLogs(logs []*raft.Log) error {
 	if len(logs) == 0 {
 		return nil
 	}
+	if s.beside != nil && commandsOnly(logs) && s.beside() {
+		return s.unsynced.add(logs)
+	}
+	if err := s.awaitSync(everything); err != nil {
+		return err
+	}
+	return s.store(logs)
+}
+
+// store appends entries and returns once they are synced.
+func (s *logStore) store(logs []*raft.Log) error {
 	s.disk.begin()
 	defer s.disk.end()
 	if err := s.disk.refusal(); err != nil {
@@ -223,12 +275,18 @@ func (s *logStore) DeleteRange(low, high uint64) error {
 			return nil
 		}
 		high = min(high, keep)
+		if durable := s.durable(last); durable < last {
+			high = min(high, durable-1) // or nothing would be left on the disk
+		}
 		if low > first || high < low {
 			return nil
 		}
 		return s.remove(low, high)
 	}
 	// A removal at the end, or of everything once a snapshot was installed.
+	if err := s.awaitSync(everything); err != nil {
+		return err
+	}
 	if err := s.keepSettled(low, high, first); err != nil {
 		s.broken(err)
 		return err
@@ -288,6 +346,9 @@ func (s *logStore) noteFirst(eng engine) {
 
 // close closes the engine and makes the mark durable.
 func (s *logStore) close() error {
+	if s.unsynced != nil {
+		s.unsynced.idle()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	err := s.eng.Close()

@@ -12,6 +12,7 @@ import (
 type network struct {
 	*raft.NetworkTransport
 	rpcs chan raft.RPC
+	log  *logStore
 }
 
 var (
@@ -31,11 +32,59 @@ func (n *Node) newNetwork() *network {
 		MaxRPCsInFlight:       16,
 		Timeout:               raftRPCTimeout,
 	})
-	return &network{NetworkTransport: t, rpcs: make(chan raft.RPC)}
+	return &network{NetworkTransport: t, rpcs: make(chan raft.RPC), log: n.log}
 }
 
 // Consumer implements raft.Transport.
 func (t *network) Consumer() <-chan raft.RPC { return t.rpcs }
+
+// AppendEntries implements raft.Transport. The commit index that it tells is not
+// ahead of this server's own disk (beside.go).
+func (t *network) AppendEntries(id raft.ServerID, target raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
+	args.LeaderCommitIndex = t.log.durable(args.LeaderCommitIndex)
+	return t.NetworkTransport.AppendEntries(id, target, args, resp)
+}
+
+// AppendEntriesPipeline implements raft.Transport.
+func (t *network) AppendEntriesPipeline(id raft.ServerID, target raft.ServerAddress) (raft.AppendPipeline, error) {
+	p, err := t.NetworkTransport.AppendEntriesPipeline(id, target)
+	if err != nil {
+		return nil, err // the library compares it with ==
+	}
+	return pipeline{p, t.log}, nil
+}
+
+// pipeline is the library's, telling commits as network.AppendEntries does.
+type pipeline struct {
+	raft.AppendPipeline
+	log *logStore
+}
+
+// AppendEntries implements raft.AppendPipeline.
+func (p pipeline) AppendEntries(args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) (raft.AppendFuture, error) {
+	args.LeaderCommitIndex = p.log.durable(args.LeaderCommitIndex)
+	return p.AppendPipeline.AppendEntries(args, resp)
+}
+
+// RequestVote implements raft.Transport. A candidate stands on what its disk has: it
+// may be a former leader.
+func (t *network) RequestVote(id raft.ServerID, target raft.ServerAddress, args *raft.RequestVoteRequest, resp *raft.RequestVoteResponse) error {
+	if err := t.log.awaitSync(t.log.newest()); err != nil {
+		return err
+	}
+	return t.NetworkTransport.RequestVote(id, target, args, resp)
+}
+
+// settle returns once this server's log may answer for itself: what another
+// server says or asks was sent before it came here, so it can rest on no entry
+// that this server has made since. A sync that fails is no answer at all.
+func (t *network) settle(command any) error {
+	switch command.(type) {
+	case *raft.AppendEntriesRequest, *raft.RequestVoteRequest, *raft.InstallSnapshotRequest:
+		return t.log.awaitSync(t.log.newest())
+	}
+	return nil
+}
 
 // forward is a goroutine: what the network brings goes to Raft.
 func (n *Node) forward(t *network) {
@@ -45,6 +94,10 @@ func (n *Node) forward(t *network) {
 		case <-n.stop:
 			return
 		case rpc := <-t.NetworkTransport.Consumer():
+			if err := t.settle(rpc.Command); err != nil {
+				rpc.Respond(nil, err)
+				continue
+			}
 			select {
 			case t.rpcs <- rpc:
 			case <-n.stop:

@@ -91,6 +91,7 @@ func newNode(cfg Config, sm StateMachine, events Events) *Node {
 	n.trigger = newSnapshotTrigger(cfg)
 	n.fsm = &fsm{sm: sm, broken: n.fail, count: n.trigger.add, applied: n.tellCommit, observe: &n.cfg.Observe, logger: n.logger, stop: n.stop,
 		spoiled:   func(err error) { n.snapshots.setAside(err) },
+		synced:    func(index uint64) error { return n.log.awaitSync(index) },
 		restoring: func() uint64 { return n.snapshots.openedIndex() }}
 	return n
 }
@@ -121,6 +122,9 @@ func (n *Node) openFiles() error {
 		applied: n.fsm.done.Load, broken: n.fail,
 		observe:  &n.cfg.Observe,
 		interval: n.cfg.DiskProbeInterval, fs: n.cfg.FS, probeDir: l.logRoot, eng: eng,
+	}
+	if n.cfg.LogStore == LogStoreWAL && !n.cfg.alone() {
+		n.log.beside, n.log.unsynced = n.storesBeside, newUnsynced(n.log.store)
 	}
 	n.log.noteFirst(eng)
 	if err := n.compareWitnesses(); err != nil {

@@ -233,7 +233,7 @@ func (n *Node) serveStream(conn net.Conn, h *hello) {
 			case !n.leading.Load():
 				return nil // soon; the follower asks again
 			}
-			index := n.raft.CommitIndex()
+			index := n.log.durable(n.raft.CommitIndex())
 			n.noteCommit(s, index)
 			return s.send(frameReady, u64(index))
 		}

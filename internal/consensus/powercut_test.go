@@ -26,9 +26,11 @@ type cutLog struct {
 	seed   uint64
 	random *rand.Rand
 	fs     *powerFS
+	disk   FS // in place of fs, if set
 	dir    string
 	log    *logStore
 	failed error
+	leads  bool // appends are a leader's, synced beside replication
 
 	first, last uint64
 	entries     map[uint64][]byte // acknowledged
@@ -42,17 +44,21 @@ func (c *cutLog) open(create bool) {
 	c.t.Helper()
 	var m *mark
 	var err error
+	var files FS = c.fs
+	if c.disk != nil {
+		files = c.disk
+	}
 	if create {
-		m, err = createMark(c.fs, c.dir, markName)
+		m, err = createMark(files, c.dir, markName)
 	} else {
-		m, err = openMark(c.fs, c.dir, markName)
+		m, err = openMark(files, c.dir, markName)
 	}
 	if err != nil {
 		c.t.Fatalf("seed %d: mark: %v\n%s", c.seed, err, c.fs.describe())
 	}
 	acknowledged, _ := m.get()
 	opener := func(create bool, acknowledged uint64) (engine, error) {
-		return openWALLog(c.fs, c.dir, minSegmentBytes/16, create, acknowledged, testCodec, hclog.NewNullLogger())
+		return openWALLog(files, c.dir, minSegmentBytes/16, create, acknowledged, testCodec, hclog.NewNullLogger())
 	}
 	eng, err := opener(create, acknowledged)
 	if err != nil {
@@ -71,8 +77,9 @@ func (c *cutLog) open(create bool) {
 		covered:  func() uint64 { return 1 << 62 },
 		applied:  func() uint64 { return 0 }, broken: func(error) {},
 		disk: &disk{now: time.Now, broken: func(err error) { c.failed = err }},
-		eng:  eng, fs: c.fs, probeDir: c.dir + "/root",
+		eng:  eng, fs: files, probeDir: c.dir + "/root",
 	}
+	c.log.beside, c.log.unsynced = func() bool { return c.leads }, newUnsynced(c.log.store)
 	c.log.patient.Store(true)
 }
 
@@ -101,14 +108,27 @@ func (c *cutLog) step() bool {
 			c.first, c.trimming = to+1, 0
 		}
 	default:
-		for i := range uint64(1 + c.random.IntN(4)) {
-			data := make([]byte, c.random.IntN(3000))
-			for j := range data {
-				data[j] = byte(c.random.Uint32()) & 3 // looks like frames, often
-			}
-			c.pending = append(c.pending, &raft.Log{Index: c.last + 1 + i, Term: c.term, Type: raft.LogCommand, Data: data})
+		appends := 1
+		if c.leads = kind%2 == 0; c.leads { // acknowledged is what has been waited for
+			appends += c.random.IntN(4)
 		}
-		if err = c.log.StoreLogs(c.pending); err == nil {
+		for range appends {
+			from := len(c.pending)
+			for range 1 + c.random.IntN(4) {
+				data := make([]byte, c.random.IntN(3000))
+				for j := range data {
+					data[j] = byte(c.random.Uint32()) & 3 // looks like frames, often
+				}
+				c.pending = append(c.pending, &raft.Log{Index: c.last + 1 + uint64(len(c.pending)), Term: c.term, Type: raft.LogCommand, Data: data})
+			}
+			if err == nil {
+				err = c.log.StoreLogs(c.pending[from:])
+			}
+		}
+		if err == nil {
+			err = c.log.awaitSync(everything)
+		}
+		if err == nil {
 			for _, l := range c.pending {
 				c.entries[l.Index] = l.Data
 			}
@@ -181,6 +201,7 @@ func TestAPowerCutLosesNoAcknowledgedEntry(t *testing.T) {
 			if c.failed == nil && c.pending != nil || errors.Is(c.failed, os.ErrExist) {
 				t.Fatalf("seed %d: the append failed and the store was not poisoned: %v", seed, c.failed)
 			}
+			c.log.unsynced.idle()
 			_ = c.log.eng.Close()
 			c.fs.restore()
 			c.open(false)

@@ -55,8 +55,8 @@ func (n *Node) Status() Status {
 		Leading:      n.leading.Load(),
 		Term:         n.raft.CurrentTerm(),
 		LastIndex:    n.raft.LastIndex(),
-		CommitIndex:  n.raft.CommitIndex(),
-		AppliedIndex: n.raft.AppliedIndex(),
+		CommitIndex:  n.log.durable(n.raft.CommitIndex()),
+		AppliedIndex: n.log.durable(n.raft.AppliedIndex()),
 		LeaderID:     -1,
 		Disk:         n.disk.state(),
 	}
