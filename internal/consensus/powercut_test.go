@@ -49,9 +49,9 @@ func (c *cutLog) open(create bool) {
 		files = c.disk
 	}
 	if create {
-		m, err = createMark(files, c.dir, markName)
+		m, err = createMark(c.fs, c.dir, markName)
 	} else {
-		m, err = openMark(files, c.dir, markName)
+		m, err = openMark(c.fs, c.dir, markName)
 	}
 	if err != nil {
 		c.t.Fatalf("seed %d: mark: %v\n%s", c.seed, err, c.fs.describe())
