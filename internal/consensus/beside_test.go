@@ -86,7 +86,8 @@ func TestALeaderThatLosesPowerBeforeItsSyncHasPromisedNothing(t *testing.T) {
 		{"and the others have stored the entry", true, "[before tail after]"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			servers, disks := losing(t)
+			// A leader that others cut off is to lead until it has made the entry.
+			servers, disks := losingWithin(t, 3*time.Second)
 			leader, others := leaderOf(t, servers)
 			eventuallyTrue(t, "a proposal is taken", func() bool { return leader.Propose(1, []byte("before")) == nil })
 			for _, s := range servers {
@@ -138,18 +139,28 @@ func TestAFormerLeaderAnswersOnlyForWhatItHasSynced(t *testing.T) {
 	index := leader.unsyncedTail(t, 1, "tail")
 	stored(t, others, index)
 	id, term := raft.ServerID(leader.stable.identity().raftID()), leader.raft.CurrentTerm()
-	_ = leader.raft.LeadershipTransferToServer(raft.ServerID(others[0].stable.identity().raftID()), "").Error()
-	eventuallyTrue(t, "another server leads", func() bool { return others[0].raft.State() == raft.Leader })
+	var next *testServer
+	eventuallyTrue(t, "another server leads", func() bool {
+		if leader.raft.State() == raft.Leader {
+			_ = leader.raft.LeadershipTransfer().Error()
+		}
+		for _, s := range others {
+			if s.raft.State() == raft.Leader {
+				next = s
+			}
+		}
+		return next != nil
+	})
 
 	answers := make(chan error, 5)
 	for _, question := range []any{&raft.AppendEntriesRequest{}, &raft.RequestVoteRequest{}, &raft.InstallSnapshotRequest{}} {
 		go func() { answers <- leader.network.settle(question) }()
 	}
-	from := others[0].network
-	header := raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(others[0].stable.identity().raftID()), Addr: []byte(others[0].raftAddress())}
+	from := next.network
+	header := raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(next.stable.identity().raftID()), Addr: []byte(next.network.LocalAddr())}
 	go func() {
 		var resp raft.AppendEntriesResponse
-		err := from.AppendEntries(id, "", &raft.AppendEntriesRequest{RPCHeader: header, Term: others[0].raft.CurrentTerm(), PrevLogEntry: index, PrevLogTerm: term}, &resp)
+		err := from.AppendEntries(id, "", &raft.AppendEntriesRequest{RPCHeader: header, Term: next.raft.CurrentTerm(), PrevLogEntry: index, PrevLogTerm: term}, &resp)
 		if err == nil && !resp.Success {
 			err = errors.New("the entry was not found")
 		}
@@ -174,8 +185,6 @@ func TestAFormerLeaderAnswersOnlyForWhatItHasSynced(t *testing.T) {
 		eventuallyTrue(t, "all have the entry", func() bool { return fmt.Sprint(s.journal.list()) == "[tail]" })
 	}
 }
-
-func (s *testServer) raftAddress() raft.ServerAddress { return s.network.LocalAddr() }
 
 // Rule "failure": a sync that fails beside replication stops the node, as any
 // failed sync does; nothing was applied, and it answers for nothing any more.
@@ -218,6 +227,35 @@ func TestALeaderWhoseDiskIsFullBesideReplicationHeals(t *testing.T) {
 		}
 	}
 	disks[leader].set(nil, nil, nil)
+	for _, s := range servers {
+		s.journal.await(t, 1)
+	}
+}
+
+// Rule "other entries", of followers: nothing runs beside their sync, and a majority
+// is one of disks.
+func TestFollowersAnswerAfterTheirSync(t *testing.T) {
+	servers, disks := losing(t)
+	leader, others := leaderOf(t, servers)
+	hang := make(chan struct{})
+	for _, s := range others {
+		disks[s].set(nil, nil, hang)
+	}
+	eventuallyTrue(t, "a proposal is taken", func() bool { return leader.Propose(1, []byte("write")) == nil })
+	var index uint64
+	eventuallyTrue(t, "the leader's disk has the entry", func() bool {
+		last, err := leader.log.LastIndex()
+		index = last
+		return err == nil && last > leader.Status().CommitIndex && leader.log.newest() == 0
+	})
+	<-time.After(400 * time.Millisecond) // long enough for wrong answers
+	if got := leader.raft.CommitIndex(); got >= index || leader.journal.len() != 0 {
+		t.Errorf("Raft takes %d for committed and the leader has applied %q, but no follower has synced entry %d", got, leader.journal.list(), index)
+	}
+	close(hang)
+	for _, s := range others {
+		disks[s].set(nil, nil, nil)
+	}
 	for _, s := range servers {
 		s.journal.await(t, 1)
 	}
