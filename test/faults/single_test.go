@@ -70,6 +70,12 @@ func TestACutOffServerStopsToAnswerASessionBeforeItCanHaveExpired(t *testing.T) 
 		if _, err := holder.Create(ctx, path, nil, proto.CreateEphemeral); err != nil {
 			t.Fatal(err)
 		}
+		// The other server may have been cut off before: it is to know the session's
+		// node, or its absence says nothing.
+		e.eventually("the other server has the node", func() bool {
+			_, err := other.Exists(ctx, path, false)
+			return err == nil
+		})
 		e.cut([]int{victim}, e.others(victim), false)
 		// The holder reads as fast as it can until its connection ends.
 		last := time.Now()
