@@ -86,8 +86,7 @@ func TestALeaderThatLosesPowerBeforeItsSyncHasPromisedNothing(t *testing.T) {
 		{"and the others have stored the entry", true, "[before tail after]"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			// A leader that others cut off is to lead until it has made the entry.
-			servers, disks := losingWithin(t, 3*time.Second)
+			servers, disks := losing(t)
 			leader, others := leaderOf(t, servers)
 			eventuallyTrue(t, "a proposal is taken", func() bool { return leader.Propose(1, []byte("before")) == nil })
 			for _, s := range servers {
