@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -48,6 +49,9 @@ type conn struct {
 	closeOnce     sync.Once                  // guards the closing's one record
 	answered      chan handshakeResult       // capacity 1: the outcome of create- or renew-session
 	reader        frameReader                // read loop only
+	parked        atomic.Bool                // no goroutine reads; who makes it false is the read loop's next start
+	known         bool                       // read loop only: has been parked before
+	unparkable    bool                       // read loop only: waits in its reads
 	scratch       []byte                     // read loop only: reply under construction
 	seq           uint64                     // read loop only: number of the last command proposed
 }
@@ -119,38 +123,66 @@ func (c *conn) pushEvent(e proto.WatcherEvent, zxid proto.Zxid) {
 	c.Push(frame)
 }
 
-// readLoop serves the connection until its socket closes.
+// begin is the goroutine of a new connection: it becomes the read loop once the
+// session is established.
+func (c *conn) begin() {
+	defer c.server.running.Done()
+	switch established, quiet := c.greet(); {
+	case !established:
+		c.finish()
+	case !quiet || !c.park():
+		c.readLoop()
+	}
+}
+
+// serve is the goroutine of a connection that was parked.
+func (c *conn) serve() {
+	defer c.server.running.Done()
+	c.readLoop()
+}
+
+// greet takes the first frame, and waits a moment for the next one: most clients
+// that connect ask for something at once. Without a session the connection is
+// done with.
+func (c *conn) greet() (established, quiet bool) {
+	deadline := func(t time.Time) bool {
+		err := c.net.SetReadDeadline(t)
+		if err != nil {
+			c.close(reasonClientGone, err.Error())
+		}
+		return err == nil
+	}
+	if !deadline(time.Now().Add(c.server.config.Listen.SessionlessTimeout)) || !c.firstFrame() || !deadline(time.Now().Add(lull)) {
+		return false, false
+	}
+	quiet = errors.Is(c.reader.await(), os.ErrDeadlineExceeded) // another error comes again
+	return deadline(time.Time{}), quiet
+}
+
+// readLoop serves the connection until its socket closes, or it is parked.
 func (c *conn) readLoop() {
-	defer c.finish()
-	if err := c.net.SetReadDeadline(time.Now().Add(c.server.config.Listen.SessionlessTimeout)); err != nil {
-		c.close(reasonClientGone, err.Error())
-		return
-	}
-	if !c.firstFrame() {
-		return
-	}
-	if err := c.net.SetReadDeadline(time.Time{}); err != nil {
-		c.close(reasonClientGone, err.Error())
-		return
-	}
 	for {
 		frame, more, err := c.reader.next()
 		if err != nil {
 			c.readFailed(err)
-			return
+			break
 		}
 		now := c.server.clock.Monotonic()
-		c.heard.Store(int64(now))
+		quiet := now - time.Duration(c.heard.Swap(int64(now)))
 		if !c.handle(frame, now) {
 			// The reply that ends the connection may wait its turn.
 			c.queue.waitEmpty()
-			return
+			break
 		}
 		if !more || c.out.waiting() > outboxSoftBytes {
 			c.out.flush()
 		}
 		c.holdBack()
+		if quiet > lull && c.reader.empty() && c.park() {
+			return
+		}
 	}
+	c.finish()
 }
 
 // finish is the end of the read loop: what is in the outbox may still go out,

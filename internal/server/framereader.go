@@ -11,30 +11,35 @@ import (
 )
 
 const (
-	// smallReadBytes is the buffer that an idle connection keeps; the usual
-	// single request fits.
+	// smallReadBytes is the pooled buffer of a connection whose goroutine waits;
+	// the usual single request fits. A parked connection has none.
 	smallReadBytes = 256
 	// largeReadBytes is the pooled buffer of a busy connection.
 	largeReadBytes = 64 << 10
 )
 
-var largeBuffers = sync.Pool{New: func() any { b := make([]byte, largeReadBytes); return &b }}
+var (
+	smallBuffers = sync.Pool{New: func() any { return new([smallReadBytes]byte) }}
+	largeBuffers = sync.Pool{New: func() any { b := make([]byte, largeReadBytes); return &b }}
+)
 
-// frameReader cuts the byte stream of one connection into frames. While the
-// connection is idle it holds only the small buffer inside it.
+// frameReader cuts the byte stream of one connection into frames. Between two
+// frames it can do without a buffer.
 type frameReader struct {
 	conn     net.Conn
 	maxFrame int
-	small    [smallReadBytes]byte
-	large    *[]byte // pooled; nil while small is in use
-	buf      []byte  // small or large
-	from, to int     // unread bytes of buf
+	small    *[smallReadBytes]byte // pooled; nil before it is used
+	large    *[]byte               // pooled; nil while small is in use
+	buf      []byte                // small or large, or nil
+	from, to int                   // unread bytes of buf
 }
 
 func (r *frameReader) init(conn net.Conn, maxFrame int) {
 	r.conn, r.maxFrame = conn, maxFrame
-	r.buf = r.small[:]
 }
+
+// empty tells whether all that was read has been taken.
+func (r *frameReader) empty() bool { return r.from == r.to }
 
 // Read implements io.Reader for the rare argument of a four-letter word.
 func (r *frameReader) Read(p []byte) (int, error) {
@@ -55,6 +60,15 @@ func (r *frameReader) head() ([4]byte, error) {
 	copy(h[:], r.buf[r.from:])
 	r.from += 4
 	return h, nil
+}
+
+// await waits for something to read, if there is nothing yet.
+func (r *frameReader) await() error {
+	if !r.empty() {
+		return nil
+	}
+	r.shrink()
+	return r.need(1)
 }
 
 // next returns the next frame, valid until the following call, and whether
@@ -99,6 +113,9 @@ func (r *frameReader) complete() bool {
 
 // need reads until n unread bytes are in the buffer, n ≤ largeReadBytes.
 func (r *frameReader) need(n int) error {
+	if r.buf == nil {
+		r.useSmall()
+	}
 	for r.to-r.from < n {
 		switch {
 		case r.large == nil && (n > len(r.buf)-r.from || r.to == len(r.buf)):
@@ -126,20 +143,32 @@ func (r *frameReader) grow() {
 	r.from, r.buf = 0, *r.large
 }
 
-// shrink gives the pooled buffer back when all has been read and the last read
+// useSmall takes the small buffer, for nothing that is unread.
+func (r *frameReader) useSmall() {
+	if r.small == nil {
+		r.small = smallBuffers.Get().(*[smallReadBytes]byte)
+	}
+	r.buf, r.from, r.to = r.small[:], 0, 0
+}
+
+// shrink gives the large buffer back when all has been read and the last read
 // did not fill more than the small one would hold.
 func (r *frameReader) shrink() {
 	if r.large != nil && r.to <= smallReadBytes {
-		r.release()
+		largeBuffers.Put(r.large)
+		r.large = nil
+		r.useSmall()
 	}
 	r.from, r.to = 0, 0
 }
 
-// release gives the pooled buffer back.
+// release gives all buffers back. What is unread is lost.
 func (r *frameReader) release() {
 	if r.large != nil {
 		largeBuffers.Put(r.large)
-		r.large, r.buf = nil, r.small[:]
-		r.from, r.to = 0, 0
 	}
+	if r.small != nil {
+		smallBuffers.Put(r.small)
+	}
+	r.large, r.small, r.buf, r.from, r.to = nil, nil, nil, 0, 0
 }

@@ -194,10 +194,7 @@ func (s *Server) admit(nc net.Conn) {
 	default:
 	}
 	s.running.Add(1)
-	go func() {
-		defer s.running.Done()
-		c.readLoop()
-	}()
+	go c.begin()
 }
 
 // forget is the end of a connection.

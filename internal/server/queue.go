@@ -171,6 +171,15 @@ func (q *requestQueue) waitWhile(hold func() bool) {
 // waitEmpty blocks the read loop until the queue is empty.
 func (q *requestQueue) waitEmpty() { q.waitWhile(func() bool { return true }) }
 
+// trim gives memory back that an empty queue holds.
+func (q *requestQueue) trim() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.head == len(q.items) {
+		q.items, q.head = nil, 0
+	}
+}
+
 // close drops all requests and returns them. Reads that wait must not run any
 // more: a watch that they set would never be forgotten.
 func (q *requestQueue) close() []pending {

@@ -140,6 +140,7 @@ type Server struct {
 	stopped   chan struct{}  // closed by Stop
 	stopOnce  sync.Once      // guards stopped
 	running   sync.WaitGroup // accept loop and read loops
+	parking   *parking       // where idle connections wait; nil where they wait each by itself
 }
 
 // Start opens the client port and the data, and begins to serve. It returns
@@ -181,6 +182,7 @@ func (s *Server) appear() error {
 		return err
 	}
 	s.openChannel()
+	s.openParking()
 	s.running.Add(1)
 	go s.accept(*s.listener.Load())
 	return nil
@@ -195,6 +197,7 @@ func (s *Server) abandon() error {
 	if s.channel != nil {
 		err = s.channel.Close()
 	}
+	s.closeParking()
 	s.running.Wait()
 	return err
 }
@@ -418,6 +421,7 @@ func (s *Server) Stop() error {
 			err = errors.Join(err, s.channel.Close())
 		}
 		s.closeConnections()
+		s.closeParking()
 		s.running.Wait()
 	})
 	return err
