@@ -149,3 +149,29 @@ func (n *Node) attached() string {
 	}
 	return n.route.leader()
 }
+
+// leaderSilence is how long a follower may have heard nothing of its leader until it
+// no longer refuses a candidate because of it: three quarters of the time after which
+// followers campaign, five heartbeats or more.
+func (n *Node) leaderSilence() time.Duration { return n.cfg.ElectionTimeout * 3 / 4 }
+
+// judgeByLog is for a candidate's request. A follower refuses it as long as its own
+// timer has not run out, and then the candidate waits for its timer again: if it is
+// the only one whose log is new enough, a leader that has stopped is missed for four
+// election timeouts instead of two. So a follower that has itself heard nothing of
+// the leader for so long judges a candidate by terms and logs alone, which nothing
+// else depends on: the worst that can come of it is one more election.
+func (n *Node) judgeByLog(command any, silence time.Duration) {
+	leader, _ := n.raft.LeaderWithID()
+	if leader == "" || n.raft.State() != raft.Follower || n.raft.LastContact().IsZero() || time.Since(n.raft.LastContact()) < silence {
+		return
+	}
+	switch request := command.(type) {
+	case *raft.RequestPreVoteRequest:
+		// The library has no word for it, but takes the leader itself. It is asked by
+		// its address, and is a member and a voter by its id.
+		request.Addr = []byte(leader)
+	case *raft.RequestVoteRequest:
+		request.LeadershipTransfer = true
+	}
+}

@@ -98,6 +98,7 @@ func (n *Node) forward(t *network) {
 				rpc.Respond(nil, err)
 				continue
 			}
+			n.judgeByLog(rpc.Command, n.leaderSilence())
 			select {
 			case t.rpcs <- rpc:
 			case <-n.stop:
