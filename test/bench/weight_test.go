@@ -171,6 +171,9 @@ func sessionRows(b *testing.B, s *samples) {
 		cpu := site.cpuSeconds(b)
 		pause(min(*settle, 10*time.Second))
 		after := residentBytes(b, server.PID())
+		if alive := mntr(b, server, "zk_num_alive_connections"); alive < float64(*sessions) {
+			b.Fatalf("%s: %.0f connections are left of %d sessions: this machine is too busy to ping for them", kind, alive, *sessions)
+		}
 		s.add(kind, "memory/session", (after-before)/float64(*sessions))
 		s.note(kind, "memory/session", "%d sessions that ping every 10 s; resident %.0f MB before, %.0f MB with them; %.3f processors",
 			*sessions, before/1e6, after/1e6, (site.cpuSeconds(b)-cpu)/min(*settle, 10*time.Second).Seconds())
