@@ -37,6 +37,9 @@ const (
 	// hurryPause is the least time between two campaigns of one server begun
 	// this way.
 	hurryPause = 2 * time.Second
+	// hurryAgain is the pause until a server whose campaign after a start has led to
+	// nothing begins another one, and half of it the distance of two voters then.
+	hurryAgain = 400 * time.Millisecond
 	// askTimeout bounds the question to the other voters.
 	askTimeout = 150 * time.Millisecond
 )
@@ -69,31 +72,48 @@ func (n *Node) hurry(leader raft.ServerID) {
 	n.disk.wait(hurryPause)
 }
 
-// resume is a goroutine that ends when a leader is known, or when Raft's own timers
-// have had their time: after a start this server campaigns at once if a majority is
-// there without a leader.
+// resume is a goroutine that ends when Raft's own timers have had their time: after
+// a start this server campaigns at once if a majority is there without a leader. It
+// goes on when a leader is known, for a voter with an older log that has asked just
+// before, and campaigns now, costs that one its term.
 func (n *Node) resume() {
 	defer n.workers.Done()
 	turn, voter := n.turnAfter("")
 	if !voter || !n.disk.wait(time.Duration(turn)*hurryTurn) {
 		return
 	}
-	for begin := time.Now(); time.Since(begin) < n.cfg.ElectionTimeout && n.leaderless(); {
-		if n.majorityLeaderless() && n.leaderless() {
+	for begin := time.Now(); time.Since(begin) < n.cfg.ElectionTimeout; {
+		pause := hurryTurn
+		if n.leaderless() && n.majorityLeaderless() && n.leaderless() {
 			n.logger.Info("a majority is there and has no leader; this server campaigns at once")
+			n.stepBack()
 			n.network.inject(&raft.TimeoutNowRequest{RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax}})
-			return
+			pause = hurryAgain + time.Duration(turn)*hurryAgain/2
 		}
-		if !n.disk.wait(hurryTurn) {
+		if !n.disk.wait(pause) {
 			return
 		}
 	}
 }
 
-// leaderless tells whether this server knows no leader and does not campaign.
+// stepBack makes a candidate that was not elected a follower again, for only a
+// follower campaigns at once: by a candidate of a later term, whose log is too old
+// to be voted for.
+func (n *Node) stepBack() {
+	if n.raft.State() != raft.Candidate {
+		return
+	}
+	own := n.stable.identity().raftID()
+	n.network.inject(&raft.RequestVoteRequest{
+		RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(own), Addr: []byte(own)},
+		Term:      n.raft.CurrentTerm() + 1,
+	})
+}
+
+// leaderless tells whether this server knows no leader and is none.
 func (n *Node) leaderless() bool {
 	_, id := n.raft.LeaderWithID()
-	return id == "" && n.raft.State() == raft.Follower
+	return id == "" && n.raft.State() != raft.Leader
 }
 
 // majorityLeaderless tells whether a majority of the voters, this one included,
