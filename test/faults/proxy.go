@@ -4,13 +4,18 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"net"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
+
+	"github.com/zooraft/zooraft/test/peer"
 )
 
 // link is what happens to bytes that one server sends another.
@@ -71,10 +76,7 @@ func newFabric(t testing.TB, targets map[int]string) *fabric {
 		ended: make(chan struct{}), targets: targets, fronts: map[int]net.Listener{},
 	}
 	for id := range targets {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatalf("faults: %v", err)
-		}
+		l := front(t)
 		f.fronts[id] = l
 		f.wg.Add(1)
 		go f.accept(id, l)
@@ -88,6 +90,21 @@ func newFabric(t testing.TB, targets map[int]string) *fabric {
 		f.wg.Wait()
 	})
 	return f
+}
+
+// front opens a proxy's port: one that the system gives to nobody else while the
+// proxy refuses connections.
+func front(t testing.TB) net.Listener {
+	t.Helper()
+	for {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", peer.FreePort(t)))
+		if err == nil {
+			return l
+		}
+		if !errors.Is(err, syscall.EADDRINUSE) {
+			t.Fatalf("faults: %v", err)
+		}
+	}
 }
 
 // refuse makes a server's proxy refuse connections, as the port of a process
@@ -110,10 +127,7 @@ func (f *fabric) serveAgain(t testing.TB, id int) {
 // move gives a server's proxy another address.
 func (f *fabric) move(t testing.TB, id int) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatalf("faults: %v", err)
-	}
+	l := front(t)
 	f.mu.Lock()
 	f.fronts[id] = l
 	f.mu.Unlock()
