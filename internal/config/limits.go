@@ -12,7 +12,8 @@ type Limits struct {
 	FrameSlack int
 	// GlobalOutstanding is the number of requests in work above which the server
 	// stops reading from connections that have requests of their own in work.
-	// Default 1000 (Apache's globalOutstandingLimit).
+	// Default 1000 (Apache's globalOutstandingLimit). Each of n > 2 participants
+	// of an ensemble takes a share of 1/(n-1).
 	GlobalOutstanding int
 	// LargeRequestMaxBytes bounds the sum of the large requests in work. Above
 	// 0. Default 100 MiB (Apache).

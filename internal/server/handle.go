@@ -383,11 +383,27 @@ func (c *conn) replied(h proto.RequestHeader, reply proto.ReplyHeader, received 
 	c.server.metrics.observe(h.Type, now-received)
 }
 
+// outstandingLimit is this server's share of globalOutstandingLimit. The
+// participants of an ensemble divide it by one less than their number, as Apache's
+// do, so that all of them together keep about the leader's limit.
+func (s *Server) outstandingLimit() int64 {
+	limit := int64(s.config.Limits.GlobalOutstanding)
+	if !s.distributed {
+		return limit
+	}
+	members := s.members.Load()
+	own, member := members.Get(int64(s.serverID))
+	if voters := int64(members.Voters()); member && !own.Observer && voters > 2 {
+		limit /= voters - 1
+	}
+	return limit
+}
+
 // holdBack blocks the read loop while too much of this connection is
 // unanswered, or while the whole server has more requests in work than
 // globalOutstandingLimit and this connection has some of them.
 func (c *conn) holdBack() {
-	limit := int64(c.server.config.Limits.GlobalOutstanding)
+	limit := c.server.outstandingLimit()
 	if c.server.outstanding.Load() <= limit && !c.queue.overfull() {
 		return
 	}

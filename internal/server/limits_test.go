@@ -184,6 +184,37 @@ func TestTheOutstandingLimitSlowsButAnswersEverything(t *testing.T) {
 	}
 }
 
+// Participants share the limit as Apache's do; a server alone, one of two and an
+// observer have the whole.
+func TestTheOutstandingLimitIsSharedByTheParticipants(t *testing.T) {
+	members := func(observer bool, others int) (m proto.Membership) {
+		m.Members = append(m.Members, proto.Member{ID: 1, Observer: observer})
+		for i := range others {
+			m.Members = append(m.Members, proto.Member{ID: int64(i + 2)})
+		}
+		return m
+	}
+	for name, test := range map[string]struct {
+		distributed bool
+		members     proto.Membership
+		want        int64
+	}{
+		"alone":                  {false, members(false, 0), 1000},
+		"of two":                 {true, members(false, 1), 1000},
+		"of three":               {true, members(false, 2), 500},
+		"of five":                {true, members(false, 4), 250},
+		"of three, removed":      {true, proto.Membership{Members: members(false, 3).Members[1:]}, 1000},
+		"an observer with three": {true, members(true, 3), 1000},
+	} {
+		s := &Server{config: testConfig(t), serverID: 1, distributed: test.distributed}
+		s.config.Limits.GlobalOutstanding = 1000
+		s.members.Store(&test.members)
+		if got := s.outstandingLimit(); got != test.want {
+			t.Errorf("%s: %d, want %d", name, got, test.want)
+		}
+	}
+}
+
 // A stop leaves nothing behind and can be followed by a start at once.
 func TestStopAndStartAgain(t *testing.T) {
 	c := testConfig(t)
