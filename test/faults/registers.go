@@ -175,15 +175,20 @@ func (w *world) noteRegister(key string, o porcupine.Operation) {
 // checkRegisters looks for an order of each register's operations that
 // explains all answers.
 func (w *world) checkRegisters() {
+	undecided := 0
 	for key, history := range w.notes.registers {
 		switch porcupine.CheckOperationsTimeout(registerModel, history, 30*time.Second) {
 		case porcupine.Illegal:
 			w.wrong("%s is not linearizable:\n%s", key, describe(history))
 		case porcupine.Unknown:
 			w.notes.count("registers left undecided by the checker")
+			undecided++
 		default:
 			w.notes.count("registers found linearizable")
 		}
+	}
+	if all := len(w.notes.registers); 2*undecided > all {
+		w.wrong("the checker found no answer for %d of %d registers: the run proves little", undecided, all)
 	}
 }
 
