@@ -79,8 +79,10 @@ func (s *scanner) next() (logical []byte, line int, ok bool) {
 		if !continued && len(out) > 0 {
 			return out, line, true
 		}
-		if continued && s.pos == len(s.text) {
-			return out, line, true // Java makes a property even of a lone backslash here
+		if continued && s.pos == len(s.text) && (len(out) > 0 || !bytes.HasSuffix(s.text, []byte("\r\n"))) {
+			// Java makes a property even of a lone backslash here, but behind CR it
+			// looks for LF first, and then finds nothing.
+			return out, line, true
 		}
 	}
 	return out, line, len(out) > 0

@@ -24,6 +24,8 @@ func TestPropertiesAreReadAsJavaReadsThem(t *testing.T) {
 		{"a comment cannot be continued", "# x \\\na=1", []property{{"a", "1", 2}}},
 		{"a backslash at the end of the file is dropped", `a=1\`, []property{{"a", "1", 1}}},
 		{"a backslash alone at the end is an empty property", "a=1\n\\\n", []property{{"a", "1", 1}, {"", "", 2}}},
+		{"and none before CR LF, as Java looks for the LF first", "a=1\n\\\r\n", []property{{"a", "1", 1}}},
+		{"but one before CR alone", "\\\r", []property{{"", "", 1}}},
 		{"a backslash line before a comment joins nothing", "\\\n# x\na=1", []property{{"a", "1", 3}}},
 		{"an escaped separator belongs to the key", `a\=b\ c\:d=1`, []property{{"a=b c:d", "1", 1}}},
 		{"escapes are resolved", `a=\u0041\t|\q\\`, []property{{"a", "A\t|q\\", 1}}},
