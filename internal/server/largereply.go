@@ -40,8 +40,9 @@ func newLargeReplies(r *metrics.Registry, logger *slog.Logger, now func() time.D
 	}
 }
 
-// sent is told of each reply to a read and its length. Small ones cost a
-// comparison.
+// sent is told of replies to reads and their length; small ones cost a comparison.
+// Those that waited behind a write of their connection are left out: they hold one
+// node's data at most, and nothing may be logged under the state lock.
 func (l *largeReplies) sent(c *conn, r *state.ReadRequest, bytes int) {
 	if bytes <= clientTakesBytes {
 		return
