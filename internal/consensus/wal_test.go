@@ -144,3 +144,42 @@ func TestAnOlderListOfSegmentsIsRefusedAndRemovesNothing(t *testing.T) {
 	}
 	requireTestLogs(t, openTestWAL(t, OSFS{}, dir, false), 1, 600)
 }
+
+// raft-wal reads an entry of unknown length with a read of 64 KiB, and so are
+// the payload and the append of exactly that length.
+func TestEntriesAroundTheLengthOfAProbeAreRead(t *testing.T) {
+	const around = 80
+	var l raft.Log
+	appendOne := func(t *testing.T, e engine, index uint64, size int) {
+		t.Helper()
+		if err := e.StoreLogs(sealLogs([]*raft.Log{testLog(index, size)})); err != nil {
+			t.Fatal(err)
+		}
+		if err := readEntry(e, index, &l); err != nil || len(l.Data) != size {
+			t.Fatalf("an entry with %d bytes of data: %d bytes, %v", size, len(l.Data), err)
+		}
+	}
+	t.Run("as it runs and after a start", func(t *testing.T) {
+		dir := t.TempDir() + "/log-wal"
+		e := openTestWAL(t, OSFS{}, dir, true)
+		index := uint64(0)
+		for _, length := range []int{walReadLen, walProbeLen} {
+			for size := length - around; size <= length+around; size++ {
+				index++
+				appendOne(t, e, index, size)
+			}
+		}
+		_ = e.Close()
+		requireTestLogs(t, openTestWAL(t, OSFS{}, dir, false), 1, index)
+	})
+	t.Run("as the last append before a start", func(t *testing.T) {
+		for size := walProbeLen - around; size <= walProbeLen; size += 4 {
+			dir := t.TempDir() + "/log-wal"
+			e := openTestWAL(t, OSFS{}, dir, true)
+			appendOne(t, e, 1, 100)
+			appendOne(t, e, 2, size)
+			_ = e.Close()
+			requireTestLogs(t, openTestWAL(t, OSFS{}, dir, false), 1, 2)
+		}
+	})
+}

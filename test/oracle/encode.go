@@ -111,7 +111,7 @@ type request struct {
 
 // encode builds the request of the tokens that follow a connection's name. The
 // modifiers xid, cut (bytes less), pad (bytes more) and flip (offset:bits, the
-// offset modulo the length) go with every operation, and op=<number>
+// offset behind a zxid and modulo the length) go with every operation, and op=<number>
 // body=<hex> makes any other.
 func (v values) encode(tokens []string, xid int32) (request, error) {
 	if len(tokens) == 0 {
@@ -152,9 +152,21 @@ func (v values) encode(tokens []string, xid int32) (request, error) {
 		if _, err := fmt.Sscanf(at, "%d:%x", &offset, &bits); err != nil {
 			return request{}, fmt.Errorf("flip=%s: %w", at, err)
 		}
-		r.body[offset%len(r.body)] ^= byte(bits)
+		if from := zxidLen(r.op); len(r.body) > from {
+			r.body[from+offset%(len(r.body)-from)] ^= byte(bits)
+		}
 	}
 	return r, nil
+}
+
+// zxidLen is the length of the zxid that a body begins with. It is spared from
+// damage: the two systems count from different zxids, so that one of them may be
+// behind the damaged zxid and the other before it.
+func zxidLen(op proto.OpCode) int {
+	if op == proto.OpSetWatches || op == proto.OpSetWatches2 {
+		return 8
+	}
+	return 0
 }
 
 // record encodes one operation's record.
