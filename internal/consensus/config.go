@@ -39,7 +39,7 @@ type Config struct {
 	// LogDir holds zooraft/log-wal or zooraft/log-bolt; empty means DataDir.
 	// It is zoo.cfg's dataLogDir.
 	LogDir string
-	// ServerID is zoo.cfg's myid, 0 to 255; 0 for a standalone server.
+	// ServerID is zoo.cfg's myid, 0 to 255; 0 for a server alone, which a member may be too.
 	ServerID int
 	// LogStore is LogStoreWAL or LogStoreBolt. An existing directory refuses the other one.
 	LogStore string

@@ -201,7 +201,8 @@ func (n *Node) newIdentity() identity {
 	_, _ = rand.Read(b[:]) // never fails, by its contract
 	incarnation := uint64(1)
 	cluster := hex.EncodeToString(b[:])
-	if !n.cfg.alone() {
+	alone := n.cfg.alone()
+	if !alone {
 		incarnation = newIncarnation(func(b []byte) { _, _ = rand.Read(b) })
 		cluster = "" // the founders decide
 	}
@@ -209,6 +210,7 @@ func (n *Node) newIdentity() identity {
 		ClusterID:   cluster,
 		ServerID:    n.cfg.ServerID,
 		Incarnation: incarnation,
+		Alone:       &alone,
 		LogStore:    n.cfg.LogStore,
 		LogDir:      n.cfg.layout().log(n.cfg.LogStore),
 	}
@@ -223,7 +225,7 @@ func (n *Node) clearUnformed(l layout) error {
 		}
 	}
 	rec := n.newIdentity()
-	if n.id.ServerID != 0 && n.id.ServerID == n.cfg.ServerID {
+	if !n.id.alone() && !n.cfg.alone() && n.id.ServerID == n.cfg.ServerID {
 		// Others may have founded with it.
 		rec.Incarnation, rec.Promised = n.id.Incarnation, n.id.Promised
 	}

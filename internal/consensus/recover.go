@@ -61,7 +61,7 @@ func Recover(cfg Config, sm StateMachine, accepted bool, finish func()) (r Recov
 	}
 	if n.isElsewhere() {
 		return r, fmt.Errorf("%w: %s was written by %s; start it with this file instead, if it is to become server %d",
-			ErrIdentityMismatch, l.root, named(n.id.ServerID, 0), cfg.ServerID)
+			ErrIdentityMismatch, l.root, named(n.id, 0), cfg.ServerID)
 	}
 	if !n.id.Formed {
 		return r, fmt.Errorf("%w: server %d has never been a member", ErrLess, cfg.ServerID)

@@ -31,12 +31,14 @@ func (n *Node) resettles(id identity) bool {
 	if !id.Formed {
 		return len(id.Promised) == 0 && len(id.Founders) == 0
 	}
-	return (id.ServerID == 0) != n.cfg.alone()
+	return id.alone() != n.cfg.alone()
 }
 
 // isElsewhere tells that the data are another server's, in whole or in part, and
 // may become this one's.
-func (n *Node) isElsewhere() bool { return n.id.ServerID != n.cfg.ServerID || n.id.Former != nil }
+func (n *Node) isElsewhere() bool {
+	return n.id.ServerID != n.cfg.ServerID || n.id.Former != nil || n.id.Alone != nil && *n.id.Alone != n.cfg.alone()
+}
 
 // resettle gives the data to the server that this is now.
 func (n *Node) resettle() error {
@@ -44,14 +46,14 @@ func (n *Node) resettle() error {
 	if err != nil {
 		return err
 	}
-	was := n.id.ServerID
+	was := n.id
 	former := n.id
 	if n.id.Former != nil {
 		former.ServerID = *n.id.Former
 	}
 	if !onlyMember(stored, n.id) && !onlyMember(stored, former) {
 		return fmt.Errorf("%w: %s was written by %s, and this is %s; add the server lines again, or, if the others are lost for good, "+
-			"run 'zooraft recover' with them", ErrIdentityMismatch, n.cfg.layout().root, named(was, len(stored.Servers)), named(n.cfg.ServerID, 0))
+			"run 'zooraft recover' with them", ErrIdentityMismatch, n.cfg.layout().root, named(was, len(stored.Servers)), n.configured())
 	}
 	own, member := newWanted(n.cfg.Peers).find(n.cfg.ServerID)
 	if member && !own.Voter {
@@ -59,7 +61,8 @@ func (n *Node) resettle() error {
 			ErrIdentityMismatch, n.cfg.layout().root, named(was, 0))
 	}
 	number, _ := splitRaftID(string(stored.Servers[0].ID))
-	if err := n.stable.update(func(i *identity) { i.ServerID, i.Former = n.cfg.ServerID, &number }); err != nil {
+	alone := n.cfg.alone()
+	if err := n.stable.update(func(i *identity) { i.ServerID, i.Former, i.Alone = n.cfg.ServerID, &number, &alone }); err != nil {
 		return err
 	}
 	id := n.stable.identity().raftID()
@@ -74,7 +77,7 @@ func (n *Node) resettle() error {
 		return err
 	}
 	n.id = n.stable.identity()
-	n.logger.Warn("the data of a server go on under another number", "was", named(was, 1), "is", named(n.id.ServerID, 1))
+	n.logger.Warn("the data of a server go on under another number", "was", named(was, 1), "is", named(n.id, 1))
 	return nil
 }
 
@@ -83,13 +86,20 @@ func onlyMember(c raft.Configuration, id identity) bool {
 	return len(c.Servers) == 1 && string(c.Servers[0].ID) == id.raftID() && c.Servers[0].Suffrage == raft.Voter
 }
 
-// named is a server in words; members is how many servers its ensemble has.
-func named(id, members int) string {
+// configured is this server in words, as its file has it.
+func (n *Node) configured() string {
+	alone := n.cfg.alone()
+	return named(identity{ServerID: n.cfg.ServerID, Alone: &alone}, 0)
+}
+
+// named is the server of an identity in words; members is how many servers its
+// ensemble has.
+func named(id identity, members int) string {
 	switch {
-	case id == 0:
+	case id.alone():
 		return "a server alone"
 	case members > 1:
-		return fmt.Sprintf("server %d of an ensemble of %d", id, members)
+		return fmt.Sprintf("server %d of an ensemble of %d", id.ServerID, members)
 	}
-	return "server " + strconv.Itoa(id)
+	return "server " + strconv.Itoa(id.ServerID)
 }

@@ -13,12 +13,18 @@ import (
 // neighbours are three addresses for servers with directories of their own.
 func neighbours(t *testing.T) (peers []Peer, member func(id int, dir string) Config) {
 	t.Helper()
-	for id := 1; id <= 3; id++ {
+	return neighboursFrom(t, 1)
+}
+
+// neighboursFrom are those with these numbers.
+func neighboursFrom(t *testing.T, first int) (peers []Peer, member func(id int, dir string) Config) {
+	t.Helper()
+	for id := first; id < first+3; id++ {
 		peers = append(peers, Peer{ID: id, Address: peerAddress(t), Voter: true})
 	}
 	return peers, func(id int, dir string) Config {
 		c := testConfig(dir)
-		c.ServerID, c.Peers, c.PeerListen = id, peers, peers[id-1].Address
+		c.ServerID, c.Peers, c.PeerListen = id, peers, peers[id-first].Address
 		c.StreamTimeout = time.Second
 		return c
 	}
@@ -39,69 +45,78 @@ func holds(t *testing.T, servers []*testServer, want []string, more ...string) [
 }
 
 func TestAServerAloneBecomesTheFirstOfAnEnsembleAndBack(t *testing.T) {
-	eachLogStore(t, func(t *testing.T, alone Config) {
-		peers, member := neighbours(t)
-		n := start(t, alone)
-		want := numbered(1, 20)
-		n.write(t, want...)
-		n.close(t)
-		dirs := []string{t.TempDir(), alone.DataDir, t.TempDir()}
-		// Twice: the second time the others have what they had when they left.
-		for round := range 2 {
-			var servers []*testServer
-			for id := 1; id <= 3; id++ {
-				c := member(id, dirs[id-1])
-				c.LogStore = alone.LogStore
-				s := &testServer{config: c}
-				s.open(t)
-				servers = append(servers, s)
-			}
-			leaderOf(t, servers)
-			want = holds(t, servers, want, "one", "two", "three")
-			second := servers[1]
-			eventuallyTrue(t, "server 2 is the only member", func() bool {
-				for _, s := range servers {
-					_ = s.SetMembership(peers[1:2])
-				}
-				m := second.Membership()
-				return second.events.leading.Load() && m.Settled && slices.Equal(m.Current, peers[1:2])
-			})
-			want = holds(t, servers[1:2], want, "last")
+	eachLogStore(t, func(t *testing.T, alone Config) { becomesTheFirstAndBack(t, alone, 1, 2) })
+	// The number that a server alone has as well.
+	t.Run("as number 0", func(t *testing.T) { becomesTheFirstAndBack(t, testConfig(t.TempDir()), 0, 0) })
+}
+
+// becomesTheFirstAndBack has three members, of which the lowest number and that
+// of the server alone are given.
+func becomesTheFirstAndBack(t *testing.T, alone Config, lowest, number int) {
+	peers, member := neighboursFrom(t, lowest)
+	n := start(t, alone)
+	want := numbered(1, 20)
+	n.write(t, want...)
+	n.close(t)
+	dirs := []string{t.TempDir(), t.TempDir(), t.TempDir()}
+	own := number - lowest
+	dirs[own] = alone.DataDir
+	// Twice: the second time the others have what they had when they left.
+	for round := range 2 {
+		var servers []*testServer
+		for i, dir := range dirs {
+			c := member(lowest+i, dir)
+			c.LogStore = alone.LogStore
+			s := &testServer{config: c}
+			s.open(t)
+			servers = append(servers, s)
+		}
+		leaderOf(t, servers)
+		want = holds(t, servers, want, "one", "two", "three")
+		last, only := servers[own], peers[own:own+1]
+		eventuallyTrue(t, "the server is the only member", func() bool {
 			for _, s := range servers {
-				if err := s.Close(); err != nil {
-					t.Fatal(err)
-				}
+				_ = s.SetMembership(only)
 			}
-			n := start(t, alone)
-			n.journal.await(t, len(want))
-			n.write(t, "alone")
-			want = append(want, "alone")
-			requireCommands(t, n.journal, want)
-			n.close(t)
-			if round == 0 {
-				n := start(t, alone)
-				n.journal.await(t, len(want))
-				n.close(t)
+			m := last.Membership()
+			return last.events.leading.Load() && m.Settled && slices.Equal(m.Current, only)
+		})
+		want = holds(t, servers[own:own+1], want, "last")
+		for _, s := range servers {
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
 			}
 		}
-	})
+		n := start(t, alone)
+		n.journal.await(t, len(want))
+		n.write(t, "alone")
+		want = append(want, "alone")
+		requireCommands(t, n.journal, want)
+		n.close(t)
+		if round == 0 {
+			n := start(t, alone)
+			n.journal.await(t, len(want))
+			n.close(t)
+		}
+	}
 }
 
 // At each moment of it the data are whole, and both files start.
 func TestAServerThatIsKilledWhileItChangesItsNumberGoesOnOrBack(t *testing.T) {
+	member := false // of Alone
 	moments := []struct {
 		name string
 		kill func(t *testing.T, n *Node, number int, address string)
 	}{
 		{"before Raft's configuration", func(t *testing.T, n *Node, number int, _ string) {
 			was := n.id.ServerID
-			if err := n.stable.update(func(i *identity) { i.ServerID, i.Former = number, &was }); err != nil {
+			if err := n.stable.update(func(i *identity) { i.ServerID, i.Former, i.Alone = number, &was, &member }); err != nil {
 				t.Fatal(err)
 			}
 		}},
 		{"after Raft's configuration", func(t *testing.T, n *Node, number int, address string) {
 			was := n.id.ServerID
-			if err := n.stable.update(func(i *identity) { i.ServerID, i.Former = number, &was }); err != nil {
+			if err := n.stable.update(func(i *identity) { i.ServerID, i.Former, i.Alone = number, &was, &member }); err != nil {
 				t.Fatal(err)
 			}
 			id := n.stable.identity().raftID()
@@ -111,33 +126,33 @@ func TestAServerThatIsKilledWhileItChangesItsNumberGoesOnOrBack(t *testing.T) {
 		}},
 	}
 	for _, moment := range moments {
-		for _, back := range []bool{false, true} {
-			name := moment.name + ", on"
-			if back {
-				name = moment.name + ", back"
-			}
-			t.Run(name, func(t *testing.T) {
-				peers, member := neighbours(t)
+		for _, c := range []struct {
+			name   string
+			number int
+			back   bool
+		}{{"on", 1, false}, {"back", 1, true}, {"on, as number 0", 0, false}, {"back, as number 0", 0, true}} {
+			t.Run(moment.name+", "+c.name, func(t *testing.T) {
+				peers, member := neighboursFrom(t, c.number)
 				alone := testConfig(t.TempDir())
 				n := start(t, alone)
 				want := numbered(1, 20)
 				n.write(t, want...)
 				n.close(t)
-				killedWhileItOpens(t, alone, func(n *Node) { moment.kill(t, n, 1, peers[0].Address) })
+				killedWhileItOpens(t, alone, func(n *Node) { moment.kill(t, n, c.number, peers[0].Address) })
 				for _, store := range []string{LogStoreBolt, LogStoreWAL} { // a log can be moved at each moment
 					if _, err := MoveLog(alone, store); err != nil {
 						t.Fatal(err)
 					}
 				}
-				if back {
+				if c.back {
 					n := start(t, alone)
 					n.journal.await(t, len(want))
 					requireCommands(t, n.journal, want)
 					return
 				}
 				var servers []*testServer
-				for id, dir := range []string{alone.DataDir, t.TempDir(), t.TempDir()} {
-					s := &testServer{config: member(id+1, dir)}
+				for i, dir := range []string{alone.DataDir, t.TempDir(), t.TempDir()} {
+					s := &testServer{config: member(c.number+i, dir)}
 					s.open(t)
 					servers = append(servers, s)
 				}
@@ -166,6 +181,35 @@ func killedWhileItOpens(t *testing.T, c Config, part func(*Node)) {
 	if err := n.closeFiles(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// Nor is the one with the number that a server alone has as well; and its data
+// are no other member's.
+func TestAMemberOfSeveralWithTheNumberZeroIsNoServerAlone(t *testing.T) {
+	peers, member := neighboursFrom(t, 0)
+	dirs := []string{t.TempDir(), t.TempDir(), t.TempDir()}
+	var servers []*testServer
+	for id, dir := range dirs {
+		s := &testServer{config: member(id, dir)}
+		s.open(t)
+		servers = append(servers, s)
+	}
+	leaderOf(t, servers)
+	want := holds(t, servers, nil, "one", "two", "three")
+	if err := servers[0].Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Open(testConfig(dirs[0]), newJournal(), newObserver())
+	if !errors.Is(err, ErrIdentityMismatch) || !strings.Contains(err.Error(), "server 0 of an ensemble of 3") {
+		t.Errorf("alone: %v", err)
+	}
+	other := member(1, dirs[0])
+	other.PeerListen = peers[0].Address
+	if _, err := Open(other, newJournal(), newObserver()); !errors.Is(err, ErrIdentityMismatch) {
+		t.Errorf("under the number of another member: %v", err)
+	}
+	servers[0].open(t)
+	holds(t, servers, want, "four")
 }
 
 func TestAMemberOfSeveralIsNoServerAlone(t *testing.T) {

@@ -24,6 +24,9 @@ type identity struct {
 	// was replaced by an empty one; both make up the Raft id.
 	ServerID    int
 	Incarnation uint64
+	// Alone tells the data of a server alone from those of a member with the
+	// number 0; nil in data of builds that did not say so.
+	Alone *bool `json:",omitempty"`
 	// LogStore names the store that holds the log, LogDir the directory it was
 	// last seen in (for messages only: a volume may be mounted elsewhere).
 	LogStore string
@@ -50,6 +53,14 @@ type identity struct {
 	FloorTerm  uint64
 	// Raft holds Raft's own keys: term and vote.
 	Raft map[string][]byte
+}
+
+// alone tells whether the data are those of a server alone.
+func (i identity) alone() bool {
+	if i.Alone != nil {
+		return *i.Alone
+	}
+	return i.ServerID == 0
 }
 
 func (i identity) raftID() string { return fmt.Sprintf("%d-%d", i.ServerID, i.Incarnation) }

@@ -145,13 +145,14 @@ func (e *ensemble) awaitMode(id int, modes ...string) {
 // leader is the server that leads; follower one of those that do not.
 func (e *ensemble) leader() (leader int) {
 	e.t.Helper()
+	leader = -1
 	e.eventually("one of the servers leads", func() bool {
 		for id := range e.servers {
 			if e.mode(id) == "leader" {
 				leader = id
 			}
 		}
-		return leader != 0
+		return leader >= 0
 	})
 	return leader
 }
