@@ -26,8 +26,9 @@ else.
 The voters take turns, in the order of their ids, so that their votes do not
 split.
 
-The same is done when an ensemble starts again as a whole: a majority is there,
-says that it has no leader, and nobody needs to wait for one.
+The same is done whenever a majority is there and says that it has no leader,
+because nobody needs to wait for one then: when an ensemble starts again as a whole,
+and when the first campaign after a loss has led to nothing.
 */
 
 const (
@@ -37,8 +38,8 @@ const (
 	// hurryPause is the least time between two campaigns of one server begun
 	// this way.
 	hurryPause = 2 * time.Second
-	// hurryAgain is the pause until a server whose campaign after a start has led to
-	// nothing begins another one, and half of it the distance of two voters then.
+	// hurryAgain is the pause until a server begins another campaign after one that
+	// has led to nothing, and half of it the distance of two voters then.
 	hurryAgain = 400 * time.Millisecond
 	// askTimeout bounds the question to the other voters.
 	askTimeout = 150 * time.Millisecond
@@ -53,7 +54,8 @@ func (n *Node) leaderGone(leader raft.ServerID, err error, answered string) {
 	}
 }
 
-// hurry is a goroutine that ends with the attempt. One runs at a time.
+// hurry is a goroutine that ends when another server leads, or when Raft's own
+// timers have had their time. One runs at a time.
 func (n *Node) hurry(leader raft.ServerID) {
 	defer n.hurrying.Store(false)
 	turn, voter := n.turnAfter(leader)
@@ -67,33 +69,69 @@ func (n *Node) hurry(leader raft.ServerID) {
 	if !stillGone() || n.someoneFollows() || !stillGone() {
 		return
 	}
+	begin := time.Now()
 	n.logger.Info("the leader's process is gone; this server campaigns at once", "leader", leader)
-	n.network.inject(&raft.TimeoutNowRequest{RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax}})
-	n.disk.wait(hurryPause)
+	n.campaign()
+	if n.disk.wait(againAfter(turn)) {
+		n.insist(turn, "nobody was elected in the place of the leader that is gone; this server campaigns at once")
+	}
+	n.disk.wait(hurryPause - time.Since(begin))
+}
+
+// leaderLost starts a goroutine that ends like hurry, unless one runs. The other voters may have
+// learned of the loss by this server's campaign and not by their streams, or this
+// one by theirs; and the one that has campaigned may have an older log, so that
+// it cannot be elected however often it tries. So each waits until an election has
+// had its time, and then campaigns in its turn.
+func (n *Node) leaderLost() (started bool) {
+	if !n.hurrying.CompareAndSwap(false, true) {
+		return false
+	}
+	go func() {
+		defer n.hurrying.Store(false)
+		if turn, voter := n.turnAfter(""); voter && n.disk.wait(againAfter(turn)) {
+			n.insist(turn, "the leader is lost and nobody was elected in its place; this server campaigns at once")
+		}
+	}()
+	return true
 }
 
 // resume is a goroutine that ends when Raft's own timers have had their time: after
-// a start this server campaigns at once if a majority is there without a leader. It
-// goes on when a leader is known, for a voter with an older log that has asked just
-// before, and campaigns now, costs that one its term.
+// a start this server campaigns at once if a majority is there without a leader.
 func (n *Node) resume() {
 	defer n.workers.Done()
 	turn, voter := n.turnAfter("")
-	if !voter || !n.disk.wait(time.Duration(turn)*hurryTurn) {
-		return
+	if voter && n.disk.wait(time.Duration(turn)*hurryTurn) {
+		n.insist(turn, "a majority is there and has no leader; this server campaigns at once")
 	}
+}
+
+// insist campaigns whenever a majority is there and has no leader, until Raft's own
+// timers have had their time. It goes on when a leader is known, for a voter with an
+// older log that has asked just before, and campaigns now, costs that one its term.
+func (n *Node) insist(turn int, why string) {
 	for begin := time.Now(); time.Since(begin) < n.cfg.ElectionTimeout; {
 		pause := hurryTurn
 		if n.leaderless() && n.majorityLeaderless() && n.leaderless() {
-			n.logger.Info("a majority is there and has no leader; this server campaigns at once")
+			n.logger.Info(why)
 			n.stepBack()
-			n.network.inject(&raft.TimeoutNowRequest{RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax}})
-			pause = hurryAgain + time.Duration(turn)*hurryAgain/2
+			n.campaign()
+			pause = againAfter(turn)
 		}
 		if !n.disk.wait(pause) {
 			return
 		}
 	}
+}
+
+// campaign has this server's Raft campaign without a pre-vote, if it is a follower.
+func (n *Node) campaign() {
+	n.network.inject(&raft.TimeoutNowRequest{RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax}})
+}
+
+// againAfter is how long a voter waits for a campaign to lead to something.
+func againAfter(turn int) time.Duration {
+	return hurryAgain + time.Duration(turn)*hurryAgain/2
 }
 
 // stepBack makes a candidate that was not elected a follower again, for only a

@@ -50,10 +50,15 @@ const leads = 10 * time.Second
 // followLeader is a goroutine: it keeps a stream to whoever leads.
 func (n *Node) followLeader() {
 	defer n.workers.Done()
+	followed := false
 	for {
 		leader, ok := n.otherLeader()
-		if ok {
+		switch {
+		case ok:
 			n.followOne(leader)
+			followed = true
+		case followed && n.raft.State() != raft.Leader:
+			followed = !n.leaderLost()
 		}
 		pause := redial
 		if !ok && n.raft.State() == raft.Leader {
