@@ -105,7 +105,7 @@ func runGenerated(t *testing.T, pair *Pair, generate func(uint64, int, string) S
 		script := generate(seed, *flagOps, pair.config)
 		begun := time.Now()
 		d, err := pair.RunTwice(script, used)
-		t.Logf("seed %d took %v", seed, time.Since(begun).Round(time.Millisecond))
+		fmt.Fprintf(t.Output(), "seed %d took %v\n", seed, time.Since(begun).Round(time.Millisecond))
 		if err != nil {
 			t.Errorf("seed %d: %v", seed, err)
 			pair.Again()

@@ -9,7 +9,7 @@ import (
 // So each failure's line says why, as far as that goes in a line.
 
 const (
-	reasonMax  = 300 // bytes
+	reasonMax  = 600 // bytes
 	racesMax   = 3   // reports of the race detector that are printed whole
 	raceHeader = "WARNING: DATA RACE"
 	raceRule   = "=================="
@@ -18,19 +18,23 @@ const (
 // said is how the testing package prints what a test says of a line of its own.
 var said = regexp.MustCompile(`^ *[\w.-]+_test\.go:\d+: `)
 
-// reason is what a failed test said first, or where the race detector found it;
-// "" if neither is there.
+// reason is where the race detector found it, or what a failed test said first and
+// last, for what it only logs looks like a failure; "" if there is nothing of these.
 func reason(text string) string {
 	why := ""
 	if races := races(text); len(races) > 0 {
 		why = "data race of " + strings.Join(accesses(races[0]), " and ")
 	} else {
+		var all []string
 		for line := range strings.Lines(text) {
 			if said.MatchString(line) {
-				why = strings.TrimSpace(line)
-				break
+				all = append(all, strings.TrimSpace(line))
 			}
 		}
+		if len(all) > 3 {
+			all = append(all[:1], all[len(all)-2:]...)
+		}
+		why = strings.Join(all, " | ")
 	}
 	if why == "" {
 		return ""

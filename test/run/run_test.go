@@ -48,7 +48,8 @@ func TestAFailureSaysItsReason(t *testing.T) {
 		"==================", "    testing.go:1712: race detected during execution of test", "--- FAIL: TestX",
 	}, "\n")
 	for text, want := range map[string]string{
-		"=== RUN   TestX\nlevel=INFO msg=\"x_test.go:1: \"\n    x_test.go:75: 3 children\n    x_test.go:76: more\n": ": x_test.go:75: 3 children",
+		"=== RUN   TestX\nlevel=INFO msg=\"x_test.go:1: \"\n    x_test.go:75: 3 children\n    x_test.go:76: more\n": ": x_test.go:75: 3 children | x_test.go:76: more",
+		"    x_test.go:1: a\n    x_test.go:2: b\n    x_test.go:3: c\n    x_test.go:4: d\n":                          ": x_test.go:1: a | x_test.go:3: c | x_test.go:4: d",
 		race:      ": data race of example.org/a/b.(*T).Set() t.go:12 and example.org/a/b.(*T).Get() t.go:20",
 		"because": "",
 	} {
