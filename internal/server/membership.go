@@ -87,7 +87,8 @@ func (s *Server) followMembership() {
 			s.wanted.want(nil) // a leader's duty does it, with the servers that have gone and still follow
 		}
 		former := s.members.Swap(&now)
-		if former.String() != now.String() || now.Version != s.config.Ensemble.Version {
+		_, member := now.Get(int64(s.serverID))
+		if former.String() != now.String() || member && now.Version != s.config.Ensemble.Version {
 			s.writeMembership(&now)
 		}
 		s.followClientPort(former, &now)
