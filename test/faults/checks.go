@@ -81,12 +81,7 @@ func (w *world) finish() {
 	w.checkRegisters()
 	w.checkReplicas()
 	for _, s := range append(slices.Collect(maps.Values(w.e.servers)), w.e.former...) {
-		log := s.Log()
-		for _, bad := range []string{"the replicas have diverged", "panic:", "fatal error:", "unexpected fault address"} {
-			if at := strings.Index(log, bad); at >= 0 {
-				w.wrong("the log of the server at %s says: %s", s.Address, log[max(0, at-500):min(len(log), at+3000)])
-			}
-		}
+		w.checkLog(s.Address, s.Log())
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -98,6 +93,15 @@ func (w *world) finish() {
 		counts = append(counts, fmt.Sprintf("%d %s", w.notes.counts[what], what))
 	}
 	t.Logf("seed %d, %.0f s: %s", w.seed, w.now().Seconds(), strings.Join(counts, ", "))
+}
+
+// checkLog looks for what no server may say, whatever is done to it.
+func (w *world) checkLog(address, log string) {
+	for _, bad := range []string{"the replicas have diverged", "panic:", "fatal error:", "unexpected fault address"} {
+		if at := strings.Index(log, bad); at >= 0 {
+			w.wrong("the log of the server at %s says: %s", address, log[max(0, at-500):min(len(log), at+3000)])
+		}
+	}
 }
 
 // checkLiving looks, before any more can expire, whether each ephemeral still

@@ -155,15 +155,6 @@ func slowFollower(t *testing.T, w *world) {
 	}
 }
 
-// zxidOf reads srvr's "0x1000000a".
-func zxidOf(t testing.TB, text string) (z proto.Zxid) {
-	t.Helper()
-	if _, err := fmt.Sscanf(text, "0x%x", &z); err != nil {
-		t.Fatalf("the zxid %q: %v", text, err)
-	}
-	return z
-}
-
 // diskBytes is what the files in one of a server's folders take.
 func diskBytes(t testing.TB, dataDir, folder string) (n int64) {
 	t.Helper()

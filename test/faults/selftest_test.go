@@ -6,6 +6,7 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
+	"github.com/zooraft/zooraft/internal/client"
 	"github.com/zooraft/zooraft/internal/proto"
 )
 
@@ -60,6 +61,35 @@ func TestTheChecksFindWhatTheyAreFor(t *testing.T) {
 			w.notes.sequential = map[string]proto.Zxid{"/s/x-1": 9, "/s/x-2": 8}
 			w.checkSequence(map[string]string{"/s/x-1": "", "/s/x-2": ""})
 		}, "was made before"},
+		{"an acknowledged sequential node that is lost", func(w *world) {
+			w.notes.sequential = map[string]proto.Zxid{"/s/x-1": 8}
+			w.checkSequence(map[string]string{})
+		}, "acknowledged and is lost"},
+		{"a sequential name that is given twice", func(w *world) {
+			w.noteSequential("/s/x-1", 8)
+			w.noteSequential("/s/x-1", 9)
+		}, "was given twice"},
+		{"later writes with earlier zxids", func(w *world) {
+			w.notes.acknowledged["1-1"] = map[int]proto.Zxid{0: 6, 1: 5}
+			w.checkChains(map[string]string{"/o/1-1-0": "", "/o/1-1-1": ""})
+		}, "create 1 has zxid 0x5"},
+		{"a create that is refused for no reason", func(w *world) {
+			w.noteChain("1-1", &client.Call{Header: proto.ReplyHeader{Err: proto.ErrNodeExists}})
+		}, "create 0 was answered with"},
+		{"a log that says nothing bad", func(w *world) { w.checkLog("here", "all is well") }, ""},
+		{"replicas that diverge by their own word", func(w *world) {
+			w.checkLog("here", "level=ERROR the replicas have diverged; ")
+		}, "the replicas have diverged"},
+		{"a panic", func(w *world) { w.checkLog("here", "panic: no") }, "panic: no"},
+		{"digests of the same zxids", func(w *world) {
+			w.compareDigests(map[int]map[proto.Zxid]string{1: digestsIn("80: -5\n100: 6\n"), 2: digestsIn("100: 6\n180: 7\n")})
+		}, ""},
+		{"digests that differ at the same zxid", func(w *world) {
+			w.compareDigests(map[int]map[proto.Zxid]string{1: digestsIn("80: -5\n100: 6\n"), 2: digestsIn("80: -5\n100: -6\n")})
+		}, "at zxid 0x100 server 1 has the digest 6, server 2 -6"},
+		{"command levels that differ", func(w *world) {
+			w.compareReplicas(map[int]replica{1: {Level: 1}, 2: {Level: 2}})
+		}, "command level"},
 		{"sessions that differ", func(w *world) {
 			w.compareReplicas(map[int]replica{1: {Sessions: []string{"a"}}, 2: {Sessions: []string{"b"}}})
 		}, "has the sessions"},
@@ -75,9 +105,15 @@ func TestTheChecksFindWhatTheyAreFor(t *testing.T) {
 	} {
 		w := newWorld(&ensemble{t: t, ids: []int{1, 2}}, 0)
 		c.run(w)
-		got := strings.Join(w.problems, "\n")
-		if c.wants == "" && got != "" || !strings.Contains(got, c.wants) {
-			t.Errorf("%s: found %q, want %q", c.name, got, c.wants)
-		}
+		w.mustHaveFound(t, c.name, c.wants)
+	}
+}
+
+// mustHaveFound requires a problem of which this is a part, or none at all.
+func (w *world) mustHaveFound(t *testing.T, name, wants string) {
+	t.Helper()
+	got := strings.Join(w.problems, "\n")
+	if wants == "" && got != "" || !strings.Contains(got, wants) {
+		t.Errorf("%s: found %q, want %q", name, got, wants)
 	}
 }

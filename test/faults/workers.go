@@ -153,14 +153,7 @@ func useEphemerals(s *session) {
 		}
 		call, err := s.do(proto.OpCreate, createBody("/s/x-", nil, proto.CreatePersistentSequential))
 		if err == nil {
-			w.mu.Lock()
-			name := proto.NewDecoder(call.Reply).String()
-			if _, twice := w.notes.sequential[name]; twice {
-				w.problems = append(w.problems, name+" was given twice")
-			}
-			w.notes.sequential[name] = call.Header.Zxid
-			w.notes.count("sequential creates acknowledged")
-			w.mu.Unlock()
+			w.noteSequential(proto.NewDecoder(call.Reply).String(), call.Header.Zxid)
 		}
 		if s.rng.IntN(200) == 0 {
 			s.drop() // moves to another server now and then
@@ -169,6 +162,16 @@ func useEphemerals(s *session) {
 			return
 		}
 	}
+}
+
+func (w *world) noteSequential(name string, zxid proto.Zxid) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if _, twice := w.notes.sequential[name]; twice {
+		w.problems = append(w.problems, name+" was given twice")
+	}
+	w.notes.sequential[name] = zxid
+	w.notes.count("sequential creates acknowledged")
 }
 
 func (w *world) noteEphemeral(id proto.SessionID, path string) {
