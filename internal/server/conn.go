@@ -46,6 +46,7 @@ type conn struct {
 	upgrading     atomic.Bool                // its local session is becoming a global one
 	readOnly      bool                       // of read-only mode; read loop only
 	dirty         bool                       // has got something from the entry being applied; the goroutine that applies only
+	handed        uint64                     // the last entry in which it was handed over early; likewise
 	closeOnce     sync.Once                  // guards the closing's one record
 	answered      chan handshakeResult       // capacity 1: the outcome of create- or renew-session
 	reader        frameReader                // read loop only
@@ -97,9 +98,14 @@ func reusable(buffer []byte) []byte {
 // send puts a frame into the outbox.
 func (c *conn) send(frame []byte) {
 	if !c.out.push(frame) {
-		// Closing does I/O, and the state lock may be held.
-		go c.close(reasonOutboxFull, "")
+		c.overflow()
 	}
+}
+
+// overflow ends a connection whose outbox is full.
+func (c *conn) overflow() {
+	// Closing does I/O, and the state lock may be held.
+	go c.close(reasonOutboxFull, "")
 }
 
 // Notify implements watch.Watcher: an event goes out if the connection may
@@ -108,19 +114,42 @@ func (c *conn) Notify(e proto.WatcherEvent, zxid proto.Zxid, acl []proto.ACL) {
 	if !c.server.config.Security.SkipACL && !tree.Allowed(acl, proto.PermRead, *c.identities.Load()) {
 		return
 	}
-	c.pushEvent(e, zxid)
-	c.server.markDirty(c)
+	c.pushEvent(c.server.hook.event.of(e, zxid))
+	c.server.hook.markDirty(c)
 }
 
 // Replay implements state.Asker: events that a client missed have no zxid, and
 // are not judged by an ACL, as on Apache's server.
-func (c *conn) Replay(e proto.WatcherEvent) { c.pushEvent(e, -1) }
+func (c *conn) Replay(e proto.WatcherEvent) { c.pushEvent(frameOf(e, -1)) }
 
-func (c *conn) pushEvent(e proto.WatcherEvent, zxid proto.Zxid) {
+// pushEvent takes a frame that is not written again.
+func (c *conn) pushEvent(frame []byte) {
+	c.stats.sent.Add(1)
+	c.server.metrics.pushed(frame)
+	if !c.out.share(frame) {
+		c.overflow()
+	}
+}
+
+// eventFrame is the last event that was made into a frame: most of them go to many
+// connections.
+type eventFrame struct {
+	event proto.WatcherEvent
+	zxid  proto.Zxid
+	frame []byte
+}
+
+func (f *eventFrame) of(e proto.WatcherEvent, zxid proto.Zxid) []byte {
+	if f.frame == nil || zxid != f.zxid || e != f.event {
+		*f = eventFrame{event: e, zxid: zxid, frame: frameOf(e, zxid)}
+	}
+	return f.frame
+}
+
+func frameOf(e proto.WatcherEvent, zxid proto.Zxid) []byte {
 	frame := proto.BeginFrame(make([]byte, 0, 48+len(e.Path)))
 	frame = proto.AppendReplyHeader(frame, proto.ReplyHeader{Xid: proto.XidNotification, Zxid: zxid})
-	frame = proto.EndFrame(proto.AppendWatcherEvent(frame, e), 0)
-	c.Push(frame)
+	return proto.EndFrame(proto.AppendWatcherEvent(frame, e), 0)
 }
 
 // begin is the goroutine of a new connection: it becomes the read loop once the

@@ -333,7 +333,7 @@ func (c *conn) answer(h *proto.TxnHeader, o *state.Outcome, scratch *[]byte) boo
 	*scratch = frame
 	c.replied(p.header, reply, p.received)
 	readsWait := c.taken()
-	c.server.markDirty(c)
+	c.server.hook.markDirty(c)
 	if h.Type == proto.OpCloseSession {
 		c.closeBehind(reasonSessionClosed)
 		return false

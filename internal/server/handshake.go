@@ -143,7 +143,7 @@ func (c *conn) sessionApplied(h *proto.TxnHeader, o *state.Outcome) {
 	}
 	c.sendConnect(&resp)
 	if o.Session == nil {
-		c.server.markDirty(c)
+		c.server.hook.markDirty(c)
 		c.closeBehind(reasonSessionUnknown)
 		c.tell(handshakeRefused)
 		return

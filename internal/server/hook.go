@@ -16,6 +16,11 @@ type hook struct {
 	*Server
 	scratch []byte  // reply under construction
 	dirty   []*conn // have got something from the entry being applied
+	again   []*conn // likewise, after they were handed over
+	entry   uint64  // number of the entry being applied, from 1
+	event   eventFrame
+	// processors is how many there were at the start.
+	processors int
 
 	sequenceWarned time.Duration // when warnSequence last logged; 0 never
 }
@@ -120,12 +125,8 @@ func (k *hook) EntryApplied(timeMillis int64) {
 	if k.distributed && k.serving.Load() && !k.leading.Load() {
 		k.leaderClock.follow(time.UnixMilli(timeMillis))
 	}
-	for i, c := range k.dirty {
-		c.dirty = false
-		c.out.kick()
-		k.dirty[i] = nil
-	}
-	k.dirty = k.dirty[:0]
+	k.event = eventFrame{}
+	k.deliver()
 }
 
 // Reset implements state.Hook.
@@ -139,15 +140,6 @@ func (k *hook) Reset() {
 
 // Restored implements state.Hook.
 func (k *hook) Restored() { k.restoring.Store(false) }
-
-// markDirty remembers a connection whose outbox must be written after the
-// entry. Only the goroutine that applies calls it.
-func (s *Server) markDirty(c *conn) {
-	if !c.dirty {
-		c.dirty = true
-		s.hook.dirty = append(s.hook.dirty, c)
-	}
-}
 
 // FateUnknown implements consensus.Events: the token of a proposal is its
 // connection. Clients know what a lost connection means.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -25,13 +26,16 @@ const (
 // is the order of the state's changes; order on the wire is order in here.
 //
 // Bytes are written by whoever has them: the read loop after the requests that
-// arrived together, else a goroutine that lives while there is something to
-// write. An idle connection has neither goroutine nor buffer here.
+// arrived together; one of the goroutines that write what an entry has put into
+// many outboxes, as far as the socket takes it at once; else a goroutine that lives
+// while there is something to write. An idle connection has neither goroutine nor
+// buffer here.
 type outbox struct {
 	conn     net.Conn
-	maxBytes int         // most that may wait; above it the connection is closed
-	all      *outboxes   // what all outboxes hold
-	failed   func(error) // told, without mu, that a write failed
+	socket   syscall.RawConn // of conn; nil if it is no socket of the system
+	maxBytes int             // most that may wait; above it the connection is closed
+	all      *outboxes       // what all outboxes hold
+	failed   func(error)     // told, without mu, that a write failed
 
 	mu      sync.Mutex // below the state lock
 	changed sync.Cond  // on mu: writing ended
@@ -54,14 +58,23 @@ type outboxes struct {
 func (o *outbox) init(conn net.Conn, maxBytes int, all *outboxes, failed func(error)) {
 	o.conn, o.maxBytes, o.all, o.failed = conn, maxBytes, all, failed
 	o.changed.L = &o.mu
+	if s, ok := conn.(syscall.Conn); ok {
+		o.socket, _ = s.SyscallConn() // fails only on a closed socket
+	}
 }
 
-// push appends a frame. One longer than outboxKeepBytes is not copied, and must
-// not be written again: lists of children have megabytes. It returns false if that would exceed a limit; then
+// push appends a frame. It returns false if that would exceed a limit; then
 // nothing is appended, what waits is let go, and the caller must close the
 // connection. It does so once: the frames that come until then are dropped, for
-// one command can bring a hundred thousand.
-func (o *outbox) push(frame []byte) bool {
+// one command can bring a hundred thousand. A frame longer than outboxKeepBytes is
+// not copied, and must not be written again: lists of children have megabytes.
+func (o *outbox) push(frame []byte) bool { return o.put(frame, false) }
+
+// share is push for a frame of any length that is not copied and not written again:
+// an event that goes to ten thousand outboxes lies in memory once.
+func (o *outbox) share(frame []byte) bool { return o.put(frame, true) }
+
+func (o *outbox) put(frame []byte, shared bool) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.final || o.closed || o.full {
@@ -75,17 +88,16 @@ func (o *outbox) push(frame []byte) bool {
 		return false
 	}
 	o.all.bytes.Add(int64(len(frame)))
-	o.add(frame)
+	o.add(frame, shared)
 	return true
 }
 
-// add appends a frame. It requires mu. A lone frame gets memory of its size, for
-// an event may go to ten thousand outboxes at once; a second one moves both into
-// a pooled buffer, as growing one anew for each batch of replies is what reads
-// would cost most.
-func (o *outbox) add(frame []byte) {
+// add appends a frame. It requires mu. A lone frame gets memory of its size; a
+// second one moves both into a pooled buffer, as growing one anew for each batch of
+// replies is what reads would cost most.
+func (o *outbox) add(frame []byte, shared bool) {
 	need := len(o.pending) + len(frame)
-	if o.pending == nil && len(frame) > outboxKeepBytes {
+	if o.pending == nil && (shared || len(frame) > outboxKeepBytes) {
 		o.pending = slices.Clip(frame) // what is appended must not be written behind it
 		return
 	}
@@ -152,19 +164,47 @@ func (o *outbox) flush() {
 	o.drain()
 }
 
+// nudge writes what is pending as far as the socket takes it at once, in the
+// caller. A goroutine writes the rest, and meets the error if there is one: the
+// caller has other outboxes to write.
+func (o *outbox) nudge(w *promptWriter) {
+	o.mu.Lock()
+	if o.writing || o.closed || (len(o.pending) == 0 && !o.final) {
+		o.mu.Unlock()
+		return
+	}
+	o.writing = true
+	if len(o.pending) > 0 && o.socket != nil {
+		buf, large := o.take()
+		o.mu.Unlock()
+		n := w.write(o.socket, buf)
+		o.mu.Lock()
+		o.taken(n)
+		if n == len(buf) {
+			giveBack(large)
+		} else {
+			o.putBack(buf[n:], large)
+		}
+	}
+	if len(o.pending) > 0 || o.final {
+		go o.drain()
+	} else {
+		o.rest()
+	}
+	o.mu.Unlock()
+}
+
 // drain writes until nothing is pending. The caller has set writing.
 func (o *outbox) drain() {
 	var failure error
 	o.mu.Lock()
 	for len(o.pending) > 0 && !o.closed {
-		buf, large := o.pending, o.large
-		o.pending, o.large, o.flying = nil, nil, len(buf)
+		buf, large := o.take()
 		o.mu.Unlock()
 		_, err := o.conn.Write(buf)
 		giveBack(large)
 		o.mu.Lock()
-		o.flying = 0
-		o.all.bytes.Add(-int64(len(buf)))
+		o.taken(len(buf))
 		if failure = err; err != nil {
 			o.shut()
 			break
@@ -173,13 +213,49 @@ func (o *outbox) drain() {
 	if o.final {
 		o.shut()
 	}
-	o.writing = false
-	o.changed.Broadcast()
+	o.rest()
 	o.mu.Unlock()
 	if failure != nil {
 		// The read loop may be far from its next read.
 		o.failed(failure)
 	}
+}
+
+// take gives what is pending to the caller, to be written. It requires mu.
+func (o *outbox) take() (buf []byte, large *[]byte) {
+	buf, large = o.pending, o.large
+	o.pending, o.large, o.flying = nil, nil, len(buf)
+	return buf, large
+}
+
+// taken tells that the caller has done with what it took: n bytes of it are not
+// here any more. It requires mu.
+func (o *outbox) taken(n int) {
+	o.flying = 0
+	o.all.bytes.Add(-int64(n))
+}
+
+// putBack puts the rest of what was taken before what has come since. It requires
+// mu.
+func (o *outbox) putBack(rest []byte, large *[]byte) {
+	switch {
+	case o.closed: // what is pending is lost
+		o.all.bytes.Add(-int64(len(rest)))
+		giveBack(large)
+	case len(o.pending) == 0:
+		o.pending, o.large = rest, large
+	default:
+		later, former := o.pending, o.large
+		o.pending, o.large = slices.Concat(rest, later), nil
+		giveBack(large)
+		giveBack(former)
+	}
+}
+
+// rest is the end of writing. It requires mu.
+func (o *outbox) rest() {
+	o.writing = false
+	o.changed.Broadcast()
 }
 
 // waiting is the number of bytes that wait for the socket.
