@@ -10,23 +10,28 @@ import (
 /*
 The batcher turns proposals into log entries.
 
-	Propose ─► queue ─► batcher goroutine ─► raft.Apply ─► reaper goroutine
-	           (limits)  (packs, stamps)      (disk, fsm)   (failed: FateUnknown)
+	Propose ─► queue ─► pump ────────────► raft.Apply ─► reaper goroutine
+	           (limits)  (packs, stamps)    (disk, fsm)   (failed: FateUnknown)
 
-A slot is taken before a batch is packed and given back when its future
-resolves, so that at most InFlight entries are on their way. That is what makes
-groups grow: while one entry is on the disk everything that arrives waits in the
-queue and leaves together. A lone command finds a free slot and leaves at once;
-no timer ever holds one back.
+At most InFlight entries are on their way. That is what makes groups grow: while
+one entry is on the disk everything that arrives waits in the queue and leaves
+together. A lone command finds that there is room and leaves at once; no timer
+ever holds one back.
 
-The rejected ways are one entry per command (the library then groups futures
+Pump runs on the goroutine that makes it possible: who proposes when there is
+room, else the reaper when an entry has made room. One at a time, so entries leave
+in the order of the queue; who finds it running leaves its proposal to it. Raft's
+channel of proposals holds more than InFlight, so pump does not wait.
+
+The rejected ways are a goroutine that does only this (a lone write then waits for
+it to be woken), one entry per command (the library then groups futures
 itself, but each entry pays its own encoding, checksum, apply hand-over and
 replication record: a third of the throughput), and waiting a little for company
 (a latency for everybody that the disk gives for free under load).
 
 Invariants, under mu:
 
-	len(pending) ≤ InFlight, oldest first
+	len(pending) ≤ InFlight, oldest first; each of them reaches the channel sent
 	a token is in the queue, or in one pending batch, or settled
 	every settled token was applied normally or named in FateUnknown, not both
 */
@@ -39,15 +44,15 @@ type batcher struct {
 	unknown                         func(tokens []uint64) // Events.FateUnknown
 	observe                         *Observer
 
-	stop  <-chan struct{}
-	wake  chan struct{} // capacity 1: the queue may have become non-empty
-	slots chan struct{} // capacity InFlight: held by batches on their way
-	sent  chan *batch   // capacity InFlight: from the batcher to the reaper
+	inFlight int
+	stop     <-chan struct{}
+	sent     chan *batch // capacity InFlight: from pump to the reaper
 
 	mu         sync.Mutex
 	queue      []proposal // guarded by mu
 	queueBytes int        // guarded by mu
 	pending    []*batch   // guarded by mu
+	pumping    bool       // guarded by mu; a goroutine is in pump
 	leading    bool       // guarded by mu
 	diskFull   bool       // guarded by mu
 	stopped    bool       // guarded by mu
@@ -78,12 +83,11 @@ func newBatcher(c Config, stop <-chan struct{}) *batcher {
 	return &batcher{
 		maxBytes: c.MaxBatchBytes, maxCommands: c.MaxBatchCommands,
 		maxQueueBytes: c.MaxQueueBytes, maxQueueCommands: c.MaxQueueCommands,
-		stamp:   c.Stamp,
-		observe: &c.Observe,
-		stop:    stop,
-		wake:    make(chan struct{}, 1),
-		slots:   make(chan struct{}, c.InFlight),
-		sent:    make(chan *batch, c.InFlight),
+		stamp:    c.Stamp,
+		observe:  &c.Observe,
+		inFlight: c.InFlight,
+		stop:     stop,
+		sent:     make(chan *batch, c.InFlight),
 	}
 }
 
@@ -106,13 +110,14 @@ func (b *batcher) propose(p proposal) error {
 		b.queueBytes += len(p.command)
 	}
 	b.mu.Unlock()
-	if err == nil {
-		b.wakeUp()
+	if err != nil {
+		return err
 	}
-	if err == nil && p.done == nil {
+	if p.done == nil {
 		b.observe.queued()
 	}
-	return err
+	b.pump()
+	return nil
 }
 
 func (b *batcher) refusalLocked() error {
@@ -127,56 +132,40 @@ func (b *batcher) refusalLocked() error {
 	return nil
 }
 
-func (b *batcher) wakeUp() {
-	select {
-	case b.wake <- struct{}{}:
-	default:
-	}
-}
-
-// run is the batcher goroutine.
-func (b *batcher) run() {
-	defer close(b.sent)
-	for {
-		select {
-		case b.slots <- struct{}{}:
-		case <-b.stop:
-			return
-		}
-		next := b.next()
-		if next == nil {
-			return
-		}
-		if next.done != nil {
-			next.future = b.barrier()
-		} else {
-			b.observe.packed(len(next.commands), b.waiting(), next.since)
-			millis, flags := b.stampRising()
-			next.future = b.apply(encodeEntry(millis, flags, next.commands))
-			next.commands = nil
-		}
-		b.sent <- next
-	}
-}
-
-// next waits for the queue and packs its head; nil means that the node stops.
-func (b *batcher) next() *batch {
-	for {
-		if packed := b.take(); packed != nil {
-			return packed
-		}
-		select {
-		case <-b.wake:
-		case <-b.stop:
-			return nil
-		}
-	}
-}
-
-func (b *batcher) take() *batch {
+// pump gives entries to Raft while there are proposals and there is room. It does
+// not wait for anything.
+func (b *batcher) pump() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(b.queue) == 0 || b.stopped {
+	if b.pumping {
+		return // whoever is at it looks again before it ends
+	}
+	b.pumping = true
+	for packed := b.takeLocked(); packed != nil; packed = b.takeLocked() {
+		waiting := len(b.queue)
+		b.mu.Unlock()
+		b.send(packed, waiting)
+		b.mu.Lock()
+	}
+	b.pumping = false
+}
+
+// send gives one entry to Raft, and to the reaper to wait for.
+func (b *batcher) send(packed *batch, waiting int) {
+	if packed.done != nil {
+		packed.future = b.barrier()
+	} else {
+		b.observe.packed(len(packed.commands), waiting, packed.since)
+		millis, flags := b.stampRising()
+		packed.future = b.apply(encodeEntry(millis, flags, packed.commands))
+		packed.commands = nil
+	}
+	b.sent <- packed
+}
+
+// takeLocked packs the head of the queue; nil if there is nothing to send now.
+func (b *batcher) takeLocked() *batch {
+	if len(b.queue) == 0 || b.stopped || len(b.pending) >= b.inFlight {
 		return nil
 	}
 	packed := &batch{}
@@ -209,13 +198,6 @@ func (b *batcher) take() *batch {
 	return packed
 }
 
-// waiting is the number of proposals in the queue.
-func (b *batcher) waiting() int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return len(b.queue)
-}
-
 // dropLocked removes the first n proposals.
 func (b *batcher) dropLocked(n int) {
 	for i := range n {
@@ -239,15 +221,37 @@ func (b *batcher) stampRising() (int64, uint32) {
 }
 
 // reap is the reaper goroutine: it waits for the batches in the order they were
-// sent and names the tokens of those that failed.
+// sent, names the tokens of those that failed, and sends what has waited for room.
+// It ends when the node stops and nothing is on its way any more.
 func (b *batcher) reap() {
-	for sent := range b.sent {
-		b.settle(sent, outcome(sent.future))
-		if sent.done == nil {
-			b.observe.settled(sent.since)
+	for {
+		select {
+		case sent := <-b.sent:
+			b.await(sent)
+			b.pump()
+		case <-b.stop:
+			b.refuse()
+			for b.underway() {
+				b.await(<-b.sent)
+			}
+			return
 		}
-		<-b.slots
 	}
+}
+
+// await waits for one batch.
+func (b *batcher) await(sent *batch) {
+	b.settle(sent, outcome(sent.future))
+	if sent.done == nil {
+		b.observe.settled(sent.since)
+	}
+}
+
+// underway tells whether a batch is on its way.
+func (b *batcher) underway() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.pending) > 0
 }
 
 // outcome waits for a future. An entry may be committed and not be applied here,

@@ -47,8 +47,7 @@ func newBenchedBatcher(t *testing.T, change func(*Config)) *benchedBatcher {
 	}
 	b.unknown = func(tokens []uint64) { b.lost <- tokens }
 	b.setLeading(true)
-	b.done.Add(2)
-	go func() { defer b.done.Done(); b.run() }()
+	b.done.Add(1)
 	go func() { defer b.done.Done(); b.reap() }()
 	t.Cleanup(func() {
 		close(b.stop)
@@ -213,5 +212,99 @@ func TestLeaderTimeNeverRunsBackwardsWithinATerm(t *testing.T) {
 			t.Fatalf("entry %d has time %d and flags %d, want time %d", i, e.timeMillis, e.flags, want)
 		}
 		(<-b.futures).result <- nil
+	}
+}
+
+// A lone command has left when propose returns: it waits for no other goroutine.
+// And while one proposer is giving an entry to Raft the others leave theirs to it.
+func TestALoneCommandLeavesOnTheProposersGoroutine(t *testing.T) {
+	b := newBenchedBatcher(t, func(c *Config) { c.InFlight = 2 })
+	b.put(t, 1, 1)
+	select {
+	case e := <-b.entries:
+		if got := commandsOf(e); !slices.Equal(got, []string{"1"}) {
+			t.Fatalf("the entry holds %v", got)
+		}
+	default:
+		t.Fatal("propose returned, and no entry has left")
+	}
+	(<-b.futures).result <- nil
+
+	apply, held := b.apply, make(chan struct{})
+	inside := make(chan struct{}, 2)
+	b.apply = func(data []byte) raft.Future {
+		inside <- struct{}{}
+		<-held
+		return apply(data)
+	}
+	first := make(chan error, 1)
+	go func() { first <- b.propose(proposal{token: 2, command: []byte("2")}) }()
+	<-inside
+	b.put(t, 3, 4) // does not wait for the one that is at it
+	close(held)
+	if err := <-first; err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range [][]string{{"2"}, {"3", "4"}} {
+		if got := commandsOf(<-b.entries); !slices.Equal(got, want) {
+			t.Fatalf("an entry holds %v, want %v", got, want)
+		}
+	}
+}
+
+// Many proposers at once: each command is in one entry, those of one proposer in its
+// order, and nothing is left in the queue when all entries have been settled.
+func TestProposersPackForEachOtherAndLoseNothing(t *testing.T) {
+	const proposers, each = 8, 200
+	b := newBenchedBatcher(t, func(c *Config) { c.InFlight, c.MaxBatchCommands = 2, 7 })
+	var all sync.WaitGroup
+	for p := range proposers {
+		all.Go(func() {
+			for i := range each {
+				if err := b.propose(proposal{token: uint64(p), command: fmt.Append(nil, p*each+i)}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	next := make([]int, proposers)
+	for taken := 0; taken < proposers*each; {
+		e := <-b.entries
+		(<-b.futures).result <- nil
+		for _, c := range commandsOf(e) {
+			var n int
+			if _, err := fmt.Sscan(c, &n); err != nil {
+				t.Fatal(err)
+			}
+			if p := n / each; n%each != next[p] {
+				t.Fatalf("proposer %d: command %d came when %d was due", p, n%each, next[p])
+			}
+			next[n/each]++
+			taken++
+		}
+	}
+	all.Wait()
+}
+
+// A batcher that stops while entries are on their way ends when they are settled,
+// and sends nothing any more.
+func TestAStoppedBatcherWaitsForWhatIsOnItsWay(t *testing.T) {
+	b := newBenchedBatcher(t, func(c *Config) { c.InFlight = 2 })
+	b.put(t, 1, 5)
+	for range 2 {
+		<-b.entries
+	}
+	b.refuse()
+	for range 2 {
+		(<-b.futures).result <- nil
+	}
+	b.giveUp(ErrStopped, true)
+	if got := <-b.lost; !slices.Contains(got, 5) {
+		t.Fatalf("lost %v", got)
+	}
+	select {
+	case e := <-b.entries:
+		t.Fatalf("%v left after the end", commandsOf(e))
+	default:
 	}
 }

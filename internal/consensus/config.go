@@ -130,8 +130,9 @@ type Config struct {
 	// any goroutine and may not block. Default: 1 and 1.
 	CommandLevels func() (inForce, supports int)
 	// Stamp gives the leader's time in Unix milliseconds and the switch bits
-	// for the entry being packed. Only the batcher calls it. Default: the
-	// machine's clock and no bits.
+	// for the entry being packed. It may not block; one goroutine at a time
+	// calls it, often one that is in Propose. Default: the machine's clock and no
+	// bits.
 	Stamp func() (timeMillis int64, flags uint32)
 	// Pack adds a command to dst in the form in which the wal log store is to hold
 	// it; Unpack adds the command that was packed. A log is to be opened with the

@@ -331,8 +331,7 @@ func (n *Node) startRaft() error {
 	n.stable.patient.Store(true)
 	n.batcher.apply = func(data []byte) raft.Future { return n.cfg.applyUnlessRefused(r, data) }
 	n.batcher.barrier = func() raft.Future { return r.Barrier(0) }
-	n.workers.Add(4)
-	go func() { defer n.workers.Done(); n.batcher.run() }()
+	n.workers.Add(3)
 	go func() { defer n.workers.Done(); n.batcher.reap() }()
 	go n.watchLeadership()
 	go n.takeSnapshots()
