@@ -240,6 +240,7 @@ func (n *Node) lookForOthers() {
 		if n.attached() != "" {
 			n.setRemoved(false)
 			n.setForeign("")
+			n.setMinority("")
 		}
 		return
 	}
@@ -265,15 +266,18 @@ func (n *Node) judgeOthers(id identity, answers map[int]welcome) {
 		case w.Leader == "":
 		case w.Member:
 			n.setForeign("")
+			n.setMinority("")
 			n.askForTwin(w.Leader)
 			return
 		default:
 			n.setForeign("")
+			n.setMinority("")
 			n.noteRemoved(w.ID)
 			return
 		}
 	}
 	n.setForeign(foreign)
+	n.setMinority(n.minorityText(id, answers))
 	if own := id.raftID(); len(n.raftServers()) > 0 && !n.isMember(own) {
 		n.noteRemoved(own) // the others may be gone for good
 	}

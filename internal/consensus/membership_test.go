@@ -208,6 +208,25 @@ func TestAServerThatWasRemovedSaysSoWhenTheOthersAreGone(t *testing.T) {
 	eventuallyTrue(t, "it says so after a restart", says)
 }
 
+// Who is left without a majority names the others, and what is wrong with each,
+// until there is a leader again.
+func TestAServerWithoutAMajoritySaysWhoIsMissing(t *testing.T) {
+	c := newCompany(t, 3)
+	c.leader()
+	s, second := c.servers[1], c.servers[2]
+	c.stop(2)
+	c.stop(3)
+	eventuallyTrue(t, "it names the two that are gone", func() bool {
+		return s.Status().NotReady == "no leader is known: 1 of 3 participants are there and 2 are needed: server 2 does not answer, server 3 does not answer"
+	})
+	c.start(3, c.list(1, 2, 3)) // with an empty directory
+	eventuallyTrue(t, "it tells the one that lost its data from the one that is gone", func() bool {
+		return strings.HasSuffix(s.Status().NotReady, "server 2 does not answer, server 3 has come back without its data")
+	})
+	second.open(t)
+	eventuallyTrue(t, "there is a leader again", func() bool { return s.Status().NotReady == "" })
+}
+
 func TestALeaderThatIsToGoHandsOver(t *testing.T) {
 	c := newCompany(t, 3)
 	for range 2 {

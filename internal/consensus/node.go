@@ -76,6 +76,7 @@ type Node struct {
 	twin        string            // guarded by mu; why the leader refuses this process, empty if it does not
 	twinSince   time.Time         // guarded by mu; since when it does, without a break
 	foreign     string            // guarded by mu; how the others' data are those of another ensemble
+	minority    string            // guarded by mu; why there can be no leader
 	removed     bool              // guarded by mu; the others say that this server is no member
 	outdated    string            // guarded by mu; why this build cannot be a member of its ensemble any more
 	// memberWait is what keeps a leader from the next change of the membership.

@@ -41,7 +41,8 @@ type Status struct {
 	NotReady string
 }
 
-// NoLeader is what Status.NotReady says while nobody leads.
+// NoLeader is what Status.NotReady begins with while nobody leads; where there is
+// no majority it says why.
 const NoLeader = "no leader is known"
 
 // Status tells how the node is. It never waits for the disk.
@@ -70,6 +71,7 @@ func (n *Node) Status() Status {
 	n.batcher.mu.Unlock()
 	n.mu.Lock()
 	reason, waiting, removed, twin, foreign, outdated := n.reason, n.waiting, n.removed, n.twin, n.foreign, n.outdated
+	minority := n.minority
 	s.FullSince = n.fullSince
 	if n.cluster != "" {
 		s.ClusterID = n.cluster
@@ -107,6 +109,8 @@ func (n *Node) Status() Status {
 		s.NotReady = "this server is no member of the ensemble any more"
 	case s.LeaderID < 0 && foreign != "":
 		s.NotReady = foreign
+	case s.LeaderID < 0 && minority != "":
+		s.NotReady = NoLeader + ": " + minority
 	case s.LeaderID < 0:
 		s.NotReady = NoLeader
 	case s.Role == "leader" && !s.Leading:

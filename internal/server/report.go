@@ -8,6 +8,7 @@ import (
 	"net"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/zooraft/zooraft/internal/admin"
@@ -55,7 +56,7 @@ func (r *report) Health() admin.Health {
 		h.Live, h.Ready, h.Reason = false, false, r.node.Err().Error()
 	case r.divergence.reason() != "":
 		h.Ready, h.Reason = false, r.divergence.reason()
-	case status.NotReady == consensus.NoLeader && former:
+	case strings.HasPrefix(status.NotReady, consensus.NoLeader) && former:
 		h.Ready, h.Reason = false, "this server is no member of the ensemble any more, and "+status.NotReady
 	case status.NotReady != "":
 		h.Ready, h.Reason = false, status.NotReady
