@@ -249,7 +249,7 @@ func (s streamLayer) Dial(address raft.ServerAddress, timeout time.Duration) (ne
 	if !ok {
 		return nil, net.ErrClosed
 	}
-	return c, nil
+	return newPatientConn(c), nil
 }
 
 // addressBook tells Raft's transport where a server is, so that a server whose

@@ -142,10 +142,14 @@ func (s *stream) write() {
 		}
 		buf, s.out = s.out, buf[:0]
 		s.mu.Unlock()
-		_ = s.conn.SetWriteDeadline(time.Now().Add(s.idle))
-		if _, err := s.conn.Write(buf); err != nil {
-			s.close()
-			return
+		for rest := buf; len(rest) > 0; {
+			n := min(len(rest), progressBytes)
+			_ = s.conn.SetWriteDeadline(time.Now().Add(s.idle))
+			if _, err := s.conn.Write(rest[:n]); err != nil {
+				s.close()
+				return
+			}
+			rest = rest[n:]
 		}
 		if cap(buf) > mib {
 			buf = nil
@@ -153,8 +157,8 @@ func (s *stream) write() {
 	}
 }
 
-// read hands each frame to handle until the stream ends. A stream that is
-// silent for longer than idle is broken.
+// read hands each frame to handle until the stream ends. A stream on which nothing
+// comes for longer than idle is broken, also in the middle of a frame.
 func (s *stream) read(handle func(kind byte, payload []byte) error) error {
 	defer s.close()
 	for {
@@ -168,7 +172,7 @@ func (s *stream) read(handle func(kind byte, payload []byte) error) error {
 			return fmt.Errorf("consensus: a peer stream's frame claims %d bytes", n)
 		}
 		payload := make([]byte, n)
-		if _, err := io.ReadFull(s.in, payload); err != nil {
+		if err := readParts(s.conn, s.in, payload, s.idle); err != nil {
 			return err
 		}
 		if err := handle(head[4], payload); err != nil {

@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/raft"
 	wal "github.com/hashicorp/raft-wal"
 	"github.com/hashicorp/raft-wal/segment"
 	"github.com/hashicorp/raft-wal/types"
@@ -19,6 +20,30 @@ type walLog struct {
 	*wal.WAL
 	files    *heldFiles
 	rotation *rotation
+}
+
+// walAppendBytes bounds one append to raft-wal: 4 MiB, or one longer entry. A
+// follower that catches up gets 64 entries in one message. raft-wal counts in 32
+// bits where a segment ends, and keeps, for as long as it holds the segment, a buffer
+// twice as long as the longest append to it.
+const walAppendBytes = 4*mib - 64*kib
+
+// StoreLogs implements raft.LogStore, by one append or several, each synced before
+// the next one. Of those that were done when one fails, nothing has to be undone: the
+// caller knows of none of them, as of an append that reached the disk without an answer.
+func (w *walLog) StoreLogs(logs []*raft.Log) error {
+	for len(logs) > 0 {
+		n, bytes := 0, 0
+		for n < len(logs) && (n == 0 || bytes+len(logs[n].Data) <= walAppendBytes) {
+			bytes += len(logs[n].Data)
+			n++
+		}
+		if err := w.WAL.StoreLogs(logs[:n]); err != nil {
+			return err
+		}
+		logs = logs[n:]
+	}
+	return nil
 }
 
 // DeleteRange implements raft.LogStore.
