@@ -13,6 +13,12 @@ the caches. So connections are handed over by batches to goroutines that write t
 one socket after the other without waiting for any. One that does not take all of
 it at once gets a goroutine of its own (outbox.nudge).
 
+The other way round, the reply to a lone write is written by the goroutine that has
+applied it: its client waits for nothing else, and starting another goroutine, on a
+processor that may sleep, takes as long as the write. With more than one connection
+in an entry there are more entries behind it, and the goroutine that applies is not
+kept from them.
+
 A full batch is handed over while the entry is still being applied, so that a
 second processor writes while the first one finds the next watchers. Each
 connection is handed over early once for each entry, and else at its end: ten
@@ -70,6 +76,13 @@ func (k *hook) markDirty(c *conn) {
 
 // deliver ends an entry: all outboxes that it has put something into are written.
 func (k *hook) deliver() {
+	if len(k.dirty) == 1 && len(k.again) == 0 && k.dirty[0].out.waiting() <= outboxKeepBytes {
+		c := k.dirty[0]
+		c.dirty = false
+		c.out.nudge(k.writer)
+		clear(k.dirty)
+		k.dirty = k.dirty[:0]
+	}
 	for _, list := range []*[]*conn{&k.dirty, &k.again} {
 		n := len(*list)
 		*list = k.handOver(*list, min(max(n/(2*k.processors), 1), batchConns))

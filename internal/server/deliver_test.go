@@ -137,3 +137,26 @@ func TestASharedFrameIsNotWrittenBehind(t *testing.T) {
 		o.close()
 	}
 }
+
+// What an entry has for one connection only is on its way when the entry is done,
+// without another goroutine.
+func TestALoneReplyIsWrittenByTheGoroutineThatApplies(t *testing.T) {
+	all := &outboxes{maxBytes: 1 << 30}
+	k := &hook{entry: 1, processors: 2, writer: newPromptWriter()}
+	c := &conn{}
+	o, theirs := tcpOutbox(t, all)
+	_ = theirs.SetReadDeadline(time.Now().Add(waitLimit)) // fails only on a closed socket
+	c.out.init(o.conn, 1<<30, all, func(error) {})
+	for i := range 3 {
+		c.out.push([]byte{1, 2, byte(i)})
+		k.markDirty(c)
+		k.deliver()
+		if n := all.bytes.Load(); n != 0 || c.out.waiting() != 0 || c.dirty || len(k.dirty) != 0 {
+			t.Fatalf("after entry %d %d bytes are not written; dirty: %v, %d", i, n, c.dirty, len(k.dirty))
+		}
+		got := make([]byte, 3)
+		if _, err := io.ReadFull(theirs, got); err != nil || !bytes.Equal(got, []byte{1, 2, byte(i)}) {
+			t.Fatalf("the client has %v: %v", got, err)
+		}
+	}
+}

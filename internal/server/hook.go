@@ -21,6 +21,7 @@ type hook struct {
 	event   eventFrame
 	// processors is how many there were at the start.
 	processors int
+	writer     *promptWriter // for lone replies
 
 	sequenceWarned time.Duration // when warnSequence last logged; 0 never
 }

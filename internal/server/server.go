@@ -264,7 +264,7 @@ func build(o Options) (*Server, error) {
 	s.duties = &duties{server: s}
 	s.heard = newHeard(s)
 	s.divergence = &divergence{server: s}
-	s.hook = &hook{Server: s, entry: 1, processors: runtime.GOMAXPROCS(0)}
+	s.hook = &hook{Server: s, entry: 1, processors: runtime.GOMAXPROCS(0), writer: newPromptWriter()}
 	s.state = state.New(s.hook, watch.New(watch.NewMetrics(s.registry)))
 	s.prepareLevel()
 	s.changeAskedBy = s.changeIsOf
