@@ -18,7 +18,7 @@ import (
 // command's Settings.
 type machine struct {
 	ClockOffset time.Duration
-	Disk        string // "", "hang", "fail" or "full"
+	Disk        string // "", "hang", "fail", "full" or "unread"
 	RefuseEvery int
 	// CommandLevel makes the program a later version at its next start.
 	CommandLevel byte

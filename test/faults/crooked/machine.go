@@ -20,7 +20,8 @@ type Settings struct {
 	// ClockOffset is added to the wall clock's time.
 	ClockOffset time.Duration
 	// Disk is how the log's disk is: "" good, "hang" lets syncs wait until it is
-	// set otherwise, "fail" fails them with an I/O error, "full" has no space.
+	// set otherwise, "fail" fails them with an I/O error, "full" has no space,
+	// "unread" lets reads wait.
 	Disk string
 	// RefuseEvery makes Raft refuse each so-manieth entry that is proposed
 	// here; 0 for none.
@@ -119,6 +120,15 @@ func (m *machine) sync() error {
 	return nil
 }
 
+// read waits as the settings say.
+func (m *machine) read() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for m.settings.Disk == "unread" {
+		m.changed.Wait()
+	}
+}
+
 // space fails if there is none.
 func (m *machine) space() error {
 	if m.get().Disk == "full" {
@@ -129,7 +139,8 @@ func (m *machine) space() error {
 
 func (m *machine) files() consensus.FS { return crookedFiles{machine: m} }
 
-// crookedFiles are the operating system's, but for their syncs and their space.
+// crookedFiles are the operating system's, but for their syncs, their reads and
+// their space.
 type crookedFiles struct {
 	consensus.OSFS
 	machine *machine
@@ -148,6 +159,12 @@ func (c crookedFiles) Create(dir, name string, size uint64) (types.WritableFile,
 func (c crookedFiles) OpenWriter(dir, name string) (types.WritableFile, error) {
 	f, err := c.OSFS.OpenWriter(dir, name)
 	return crookedFile{f, c.machine}, err
+}
+
+// OpenReader implements types.VFS.
+func (c crookedFiles) OpenReader(dir, name string) (types.ReadableFile, error) {
+	f, err := c.OSFS.OpenReader(dir, name)
+	return crookedReader{f, c.machine}, err
 }
 
 // WriteFile implements consensus.FS.
@@ -172,10 +189,27 @@ func (f crookedFile) WriteAt(p []byte, at int64) (int, error) {
 	return f.WritableFile.WriteAt(p, at)
 }
 
+// ReadAt implements types.WritableFile.
+func (f crookedFile) ReadAt(p []byte, at int64) (int, error) {
+	f.machine.read()
+	return f.WritableFile.ReadAt(p, at)
+}
+
 // Sync implements types.WritableFile.
 func (f crookedFile) Sync() error {
 	if err := f.machine.sync(); err != nil {
 		return err
 	}
 	return f.WritableFile.Sync()
+}
+
+type crookedReader struct {
+	types.ReadableFile
+	machine *machine
+}
+
+// ReadAt implements types.ReadableFile.
+func (f crookedReader) ReadAt(p []byte, at int64) (int, error) {
+	f.machine.read()
+	return f.ReadableFile.ReadAt(p, at)
 }
