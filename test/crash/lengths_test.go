@@ -1,0 +1,133 @@
+package crash
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/zooraft/zooraft/internal/client"
+	"github.com/zooraft/zooraft/internal/proto"
+	"github.com/zooraft/zooraft/test/peer"
+)
+
+// denseFlag is the long form: every length from 60 to 70 KiB and more around the
+// other bounds, some 2 GB for each log store.
+var denseFlag = flag.Bool("lengths.dense", false, "write nodes of every length in wide ranges")
+
+// swept are lengths of data whose log entries, with what a command and a frame add,
+// have every length around the bounds at which the code changes its ways.
+func swept() (lengths []int) {
+	around := func(bound, below, above, step int) {
+		for n := max(bound-below, 0); n <= bound+above; n += step {
+			lengths = append(lengths, n)
+		}
+	}
+	if *denseFlag {
+		around(65<<10, 5<<10, 5<<10, 1)
+		around(4<<10, 1<<10, 1<<10, 1)
+		around(512<<10, 200, 20, 1)
+		around(1<<20-200, 200, 0, 1)
+	}
+	around(0, 0, 10, 1)
+	around(256, 100, 4, 3)
+	around(4<<10, 100, 4, 1)
+	around(16<<10, 100, 4, 8)
+	around(64<<10, 100, 4, 1)
+	around(512<<10, 100, 4, 26)
+	around(1<<20-100, 60, 0, 20) // the longest that fits into a frame of jute.maxbuffer
+	return lengths
+}
+
+// nodeData is what a node of these tests holds: it differs from its neighbours'.
+func nodeData(length int) []byte {
+	b := make([]byte, length)
+	for i := range b {
+		b[i] = byte(i) ^ byte(i>>8) ^ byte(length)
+	}
+	return b
+}
+
+// sizes are nodes and the lengths of their data.
+type sizes map[string]int
+
+// sweep writes a node of each length, each in a log entry of its own, and then nodes
+// that share entries of such lengths.
+func (s sizes) sweep(t *testing.T, c *client.Conn, root string, seed uint64) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*waitLimit)
+	defer cancel()
+	create := func(path string, length int) *client.Call {
+		s[path] = length
+		r := proto.CreateRequest{Path: path, Data: nodeData(length), ACL: proto.OpenACL}
+		return c.Do(proto.OpCreate, r.Append(nil, proto.OpCreate))
+	}
+	wait := func(calls ...*client.Call) {
+		t.Helper()
+		for _, call := range calls {
+			if _, err := call.Wait(ctx); err != nil {
+				t.Fatalf("create: %v", err)
+			}
+		}
+	}
+	wait(create(root, 0))
+	for i, n := range swept() {
+		wait(create(fmt.Sprintf("%s/one-%d-%d", root, n, i), n))
+	}
+	rng := rand.New(rand.NewPCG(seed, 0))
+	for i := range 24 {
+		left := []int{4 << 10, 64 << 10, 512 << 10}[min(2, i%8)%3] - rng.IntN(300)
+		var calls []*client.Call
+		for left > 0 {
+			n := min(left, 1+rng.IntN(40<<10))
+			left -= n
+			calls = append(calls, create(fmt.Sprintf("%s/many-%d-%d", root, i, len(calls)), n))
+		}
+		wait(calls...)
+	}
+}
+
+// check compares a server with what was written.
+func (s sizes) check(t *testing.T, server *peer.Server, what string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*waitLimit)
+	defer cancel()
+	c := dial(t, server)
+	if err := c.Sync(ctx, "/"); err != nil {
+		t.Fatalf("%s: sync: %v\n%s", what, err, server.Log())
+	}
+	for _, path := range slices.Sorted(maps.Keys(s)) {
+		data, _, err := c.Get(ctx, path, false)
+		if err != nil || !bytes.Equal(data, nodeData(s[path])) {
+			t.Fatalf("%s: %s has %d bytes, want %d, or others: %v", what, path, len(data), s[path], err)
+		}
+	}
+}
+
+// Whatever the length of a write, the log that holds it is read again: by a server
+// that was killed, and for one that was away.
+func TestWritesOfEveryLengthAreReadAgain(t *testing.T) {
+	eachLogStore(t, func(t *testing.T, config map[string]string) {
+		seed := seed(t)
+		e := peer.StartZooraftEnsemble(t, 3, peer.Options{Config: config})
+		leader := e.Leader()
+		if leader < 0 {
+			t.Fatal("nobody leads")
+		}
+		away, by := e.Servers[(leader+1)%3], e.Servers[(leader+2)%3]
+		away.Kill(t)
+		written := sizes{}
+		written.sweep(t, dial(t, by), "/log", seed)
+		away.Start(t)
+		away.WaitReady(t)
+		written.check(t, away, "from the leader's log")
+		e.Restart(t, true)
+		for i, s := range e.Servers {
+			written.check(t, s, fmt.Sprintf("server %d after a kill", i+1))
+		}
+	})
+}
