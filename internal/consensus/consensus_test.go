@@ -28,27 +28,31 @@ type journal struct {
 	changed  chan struct{}
 
 	refuse string        // a command that Apply does not understand
-	gate   chan struct{} // guarded by mu; Apply waits for it, if set
+	gate   chan struct{} // guarded by mu; Apply and Restore wait for it, if set
 	// beforePersist runs at the start of persist, if set.
 	beforePersist func()
 }
 
 func newJournal() *journal { return &journal{changed: make(chan struct{}, 1)} }
 
-// block makes Apply wait until the channel is closed.
+// block makes Apply and Restore wait until the channel is closed.
 func (j *journal) block(gate chan struct{}) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.gate = gate
 }
 
-func (j *journal) Apply(_, term uint64, millis int64, flags uint32, commands [][]byte) error {
+func (j *journal) pass() {
 	j.mu.Lock()
 	gate := j.gate
 	j.mu.Unlock()
 	if gate != nil {
 		<-gate
 	}
+}
+
+func (j *journal) Apply(_, term uint64, millis int64, flags uint32, commands [][]byte) error {
+	j.pass()
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for _, c := range commands {
@@ -88,6 +92,7 @@ func (j *journal) Freeze() (func(io.Writer) error, func()) {
 }
 
 func (j *journal) Restore(r io.Reader) error {
+	j.pass()
 	b := bufio.NewReader(r)
 	var commands []string
 	for {

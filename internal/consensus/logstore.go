@@ -31,11 +31,12 @@ type logStore struct {
 	open     engineOpener
 	cache    *logCache
 	mark     *mark
-	keepFrom func() (index uint64, ok bool) // the log is kept after index; not ok: whole
-	covered  func() uint64                  // entries up to it are in a snapshot
-	applied  func() uint64                  // entries up to it have been applied
-	broken   func(error)                    // stops the node; may not block
-	grown    func(last uint64)              // told after each append
+	keepFrom func() (index uint64, ok bool)    // the log is kept after index; not ok: whole
+	cut      func(index, newest uint64) uint64 // lowers index to what others need; nil: they need nothing
+	covered  func() uint64                     // entries up to it are in a snapshot
+	applied  func() uint64                     // entries up to it have been applied
+	broken   func(error)                       // stops the node; may not block
+	grown    func(last uint64)                 // told after each append
 	disk     *disk
 	interval time.Duration // between probes of a full disk
 	fs       FS            // where probes are written
@@ -55,6 +56,10 @@ type logStore struct {
 	suspect atomic.Bool
 	// first is the index of the oldest entry, for Status, which must not wait.
 	first atomic.Uint64
+	// since is when the oldest entry that says so was made, in Unix nanoseconds by
+	// the clock of the leader that made it; 0 if there is none. A founder's first
+	// entry does not say.
+	since atomic.Int64
 
 	mu  sync.RWMutex
 	eng engine // guarded by mu, which is taken for writing only to replace it
@@ -235,6 +240,9 @@ func (s *logStore) store(logs []*raft.Log) error {
 		}
 	}
 	s.first.CompareAndSwap(0, logs[0].Index)
+	if s.since.Load() == 0 {
+		s.since.Store(nanos(logs[0].AppendedAt))
+	}
 	s.cache.add(logs)
 	last := logs[len(logs)-1]
 	if err := s.mark.raise(last.Index, last.Term, s.applied()); err != nil {
@@ -273,6 +281,9 @@ func (s *logStore) DeleteRange(low, high uint64) error {
 		keep, ok := s.keepFrom()
 		if !ok {
 			return nil
+		}
+		if s.cut != nil {
+			keep = s.cut(keep, s.covered())
 		}
 		high = min(high, keep)
 		if durable := s.durable(last); durable < last {
@@ -337,11 +348,18 @@ func (s *logStore) remove(low, high uint64) error {
 	return nil
 }
 
-// noteFirst remembers where the log begins.
+// noteFirst remembers where the log begins, and since when.
 func (s *logStore) noteFirst(eng engine) {
-	if first, err := eng.FirstIndex(); err == nil {
-		s.first.Store(first)
+	first, err := eng.FirstIndex()
+	if err != nil {
+		return
 	}
+	var l raft.Log
+	if first == 0 || readEntry(eng, first, &l) != nil { // what cannot be read is the concern of others
+		l = raft.Log{}
+	}
+	s.since.Store(nanos(l.AppendedAt))
+	s.first.Store(first)
 }
 
 // close closes the engine and makes the mark durable.

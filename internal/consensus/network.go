@@ -1,6 +1,7 @@
 package consensus
 
 import (
+	"io"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -11,8 +12,9 @@ import (
 // its own Raft.
 type network struct {
 	*raft.NetworkTransport
-	rpcs chan raft.RPC
-	log  *logStore
+	rpcs      chan raft.RPC
+	log       *logStore
+	retention *retention
 }
 
 var (
@@ -32,7 +34,7 @@ func (n *Node) newNetwork() *network {
 		MaxRPCsInFlight:       16,
 		Timeout:               raftRPCTimeout,
 	})
-	return &network{NetworkTransport: t, rpcs: make(chan raft.RPC), log: n.log}
+	return &network{NetworkTransport: t, rpcs: make(chan raft.RPC), log: n.log, retention: n.retention}
 }
 
 // Consumer implements raft.Transport.
@@ -64,6 +66,17 @@ type pipeline struct {
 func (p pipeline) AppendEntries(args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) (raft.AppendFuture, error) {
 	args.LeaderCommitIndex = p.log.durable(args.LeaderCommitIndex)
 	return p.AppendPipeline.AppendEntries(args, resp)
+}
+
+// InstallSnapshot implements raft.Transport. It returns when the receiver has loaded
+// the snapshot.
+func (t *network) InstallSnapshot(id raft.ServerID, target raft.ServerAddress, args *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse, data io.Reader) error {
+	began := t.retention.now()
+	err := t.NetworkTransport.InstallSnapshot(id, target, args, resp, t.retention.begin(id, args.LastLogIndex, args.Size, data))
+	if err == nil && resp.Success {
+		t.retention.sent(t.retention.now().Sub(began))
+	}
+	return err
 }
 
 // RequestVote implements raft.Transport. A candidate stands on what its disk has: it

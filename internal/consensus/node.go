@@ -35,6 +35,7 @@ type Node struct {
 	log       *logStore
 	stable    *stableStore
 	snapshots snapshotKeeper
+	retention *retention
 	disk      *disk
 	trigger   *snapshotTrigger
 	locks     dirLocks
@@ -332,6 +333,7 @@ func (n *Node) leads(leads bool) (barrier chan error, again <-chan time.Time) {
 	}
 	if !leads {
 		n.followers.closeAll()
+		n.retention.clear()
 		return nil, nil
 	}
 	return n.startBarrier()

@@ -21,6 +21,8 @@ type Observer struct {
 	// Restored is told of each snapshot that was read into the state machine,
 	// also when that failed.
 	Restored func(took time.Duration)
+	// SnapshotSent is told of each snapshot that a follower has received and loaded.
+	SnapshotSent func(took time.Duration)
 
 	now func() time.Time // Config.Now, set by Open
 }
@@ -66,5 +68,11 @@ func (o *Observer) snapshotTaken(since time.Time) {
 func (o *Observer) restored(since time.Time) {
 	if o != nil && o.Restored != nil {
 		o.Restored(o.clock().Sub(since))
+	}
+}
+
+func (o *Observer) snapshotSent(took time.Duration) {
+	if o != nil && o.SnapshotSent != nil {
+		o.SnapshotSent(took)
 	}
 }

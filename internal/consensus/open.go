@@ -89,6 +89,8 @@ func newNode(cfg Config, sm StateMachine, events Events) *Node {
 		n.batcher.unknown = events.FateUnknown
 	}
 	n.trigger = newSnapshotTrigger(cfg)
+	n.retention = &retention{now: cfg.Now, sent: n.cfg.Observe.snapshotSent, logger: n.logger, transfers: map[raft.ServerID]*transfer{},
+		spacious: func() bool { return cfg.Memory != nil || hasSpareRoom(cfg.layout().logRoot) }}
 	n.fsm = &fsm{sm: sm, broken: n.fail, count: n.trigger.add, applied: n.tellCommit, observe: &n.cfg.Observe, logger: n.logger, stop: n.stop,
 		spoiled:   func(err error) { n.snapshots.setAside(err) },
 		synced:    func(index uint64) error { return n.log.awaitSync(index) },
@@ -118,7 +120,7 @@ func (n *Node) openFiles() error {
 	}
 	n.log = &logStore{
 		logger: n.logger, open: opener, cache: newLogCache(n.cfg.cacheBytes()), mark: m,
-		keepFrom: n.snapshots.keepFrom, covered: n.snapshots.newestIndex, grown: n.notes.grown, disk: n.disk,
+		keepFrom: n.snapshots.keepFrom, cut: n.retention.cut, covered: n.snapshots.newestIndex, grown: n.notes.grown, disk: n.disk,
 		applied: n.fsm.done.Load, broken: n.fail,
 		observe:  &n.cfg.Observe,
 		interval: n.cfg.DiskProbeInterval, fs: n.cfg.FS, probeDir: l.logRoot, eng: eng,

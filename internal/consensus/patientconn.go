@@ -39,7 +39,7 @@ const (
 
 func newPatientConn(c net.Conn) *patientConn { return &patientConn{Conn: c, now: time.Now} }
 
-// nanos is a deadline as writeBy has it.
+// nanos is a time as a number, 0 for none.
 func nanos(t time.Time) int64 {
 	if t.IsZero() {
 		return 0

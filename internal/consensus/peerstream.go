@@ -230,6 +230,7 @@ func (n *Node) serveStream(conn net.Conn, h *hello) {
 				return err
 			}
 			n.followers.applied(from, v[0])
+			n.retention.applied(raft.ServerID(from), v[0])
 		case frameQuery:
 			switch {
 			case n.raft.State() != raft.Leader:

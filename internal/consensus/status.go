@@ -20,8 +20,9 @@ type Status struct {
 	Leading  bool   // leads and has applied every entry of earlier terms
 	Term     uint64
 
-	FirstIndex   uint64 // oldest entry in the log, 0 for none
-	LastIndex    uint64 // newest entry in the log or snapshot
+	FirstIndex   uint64    // oldest entry in the log, 0 for none
+	FirstSince   time.Time // when the oldest entry was made, by its leader's clock; zero if not known
+	LastIndex    uint64    // newest entry in the log or snapshot
 	CommitIndex  uint64
 	AppliedIndex uint64
 
@@ -65,6 +66,9 @@ func (n *Node) Status() Status {
 		s.LeaderID = serverIDOf(id)
 	}
 	s.FirstIndex = n.log.first.Load()
+	if since := n.log.since.Load(); since != 0 {
+		s.FirstSince = time.Unix(0, since)
+	}
 	s.OldestSnapshot, s.NewestSnapshot = n.snapshots.bounds()
 	n.batcher.mu.Lock()
 	s.Queued = len(n.batcher.queue)

@@ -223,7 +223,7 @@ func largeSnapshot(t *testing.T, w *world) {
 		}
 		say("server %d leads, server %d did before; %d elections", now, leader, w.e.elections()-elections)
 	}
-	runningReceiver(t, w, w.e.others(leader)[1], func() {
+	runningReceiver(t, w, w.e.others(leader)[1], size, func() {
 		must(c.Set(context.Background(), "/w/large/0", data, -1))(t)
 		small()
 	}, func() int { return taken(leader) })
@@ -237,15 +237,15 @@ func largeSnapshot(t *testing.T, w *world) {
 }
 
 // runningReceiver sends a follower that runs a snapshot, having it stand still
-// until the log has been cut behind it. Case 68: it holds one state, not two.
-func runningReceiver(t *testing.T, w *world, follower int, write func(), taken func() int) {
+// until the log has been cut behind it. Case 68: it holds one state of size MiB, not
+// two.
+func runningReceiver(t *testing.T, w *world, follower, size int, write func(), taken func() int) {
 	pid := w.e.servers[follower].PID()
 	received := func() int {
 		return strings.Count(w.e.servers[follower].Log(), "the snapshot of the leader has been loaded")
 	}
 	before := received()
-	full := residentKiB(t, pid, "VmRSS")
-	w.e.eventually("the server has given its garbage back", func() bool { return residentKiB(t, pid, "VmRSS") < full*3/4 })
+	w.e.eventually("the server has given its garbage back", func() bool { return residentKiB(t, pid, "VmRSS") < (size*5/4+64)<<10 })
 	steady := residentKiB(t, pid, "VmRSS")
 	w.e.signal(follower, syscall.SIGSTOP)
 	for range 32 { // more than the sockets on the way hold
