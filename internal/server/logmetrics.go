@@ -26,11 +26,15 @@ type logMetrics struct {
 	txnsLoadTime  *metrics.Summary
 	pauseTime     *metrics.AdvancedSummary
 
+	// loadMillis and sendMillis are the last loaded and the last sent snapshot's time,
+	// -1 for none.
+	loadMillis, sendMillis atomic.Int64
+
 	started atomic.Bool // what is restored from now on is no part of the start
 }
 
 func newLogMetrics(r *metrics.Registry) *logMetrics {
-	return &logMetrics{
+	m := &logMetrics{
 		queued:        r.Counter("sync_processor_request_queued", "Writes queued for the log."),
 		queueSize:     r.Summary("sync_processor_queue_size", "Writes that still wait for the log when an entry is packed."),
 		queueTime:     r.AdvancedSummary("sync_processor_queue_time_ms", "Milliseconds that the oldest write of an entry waited for the log."),
@@ -45,6 +49,35 @@ func newLogMetrics(r *metrics.Registry) *logMetrics {
 		txnsLoadTime:  r.Summary("startup_txns_load_time", "Milliseconds from the start to serving, without the snapshot's."),
 		pauseTime:     r.AdvancedSummary("jvm_pause_time_ms", "Milliseconds by which a tick of the expirer came late, from half a tick on."),
 	}
+	for _, last := range []struct {
+		millis     *atomic.Int64
+		name, help string
+	}{
+		{&m.loadMillis, "snapshot_load_time_ms", "Milliseconds that it took to load the last snapshot, at the start or from the leader; -1 when there was none."},
+		{&m.sendMillis, "snapshot_send_time_ms", "Milliseconds from when this leader began to send its last snapshot until the other server had loaded it; -1 when there was none."},
+	} {
+		last.millis.Store(-1)
+		r.Gauge(last.name, last.help, func() metrics.Value { return metrics.Int(last.millis.Load()) })
+	}
+	return m
+}
+
+// showLogAge shows how far back the log reaches. A server that was away for longer
+// is sent a snapshot, and needs what is written until it has loaded it: that takes
+// snapshot_send_time_ms.
+func (s *Server) showLogAge() {
+	s.registry.Gauge("oldest_log_entry_age_ms", "Milliseconds since the oldest entry of the log was made, by its leader's clock.", func() metrics.Value {
+		select {
+		case <-s.opened:
+		default:
+			return metrics.Absent()
+		}
+		since := s.node.Status().FirstSince
+		if since.IsZero() {
+			return metrics.Absent()
+		}
+		return metrics.Int(max(s.clock.Wall().Sub(since), 0).Milliseconds())
+	})
 }
 
 // observer hands the metrics, and the warning of slow syncs, to consensus.
@@ -63,7 +96,9 @@ func (m *logMetrics) observer(slow *slowSyncs) consensus.Observer {
 		},
 		Settled:       func(took time.Duration) { m.queueAndFlush.Observe(took.Milliseconds()) },
 		SnapshotTaken: func(took time.Duration) { m.snapshotTime.Observe(took.Milliseconds()) },
+		SnapshotSent:  func(took time.Duration) { m.sendMillis.Store(took.Milliseconds()) },
 		Restored: func(took time.Duration) {
+			m.loadMillis.Store(took.Milliseconds())
 			if !m.started.Load() {
 				m.snapLoadTime.Observe(took.Milliseconds())
 			}

@@ -267,6 +267,7 @@ func build(o Options) (*Server, error) {
 	s.hook = &hook{Server: s, entry: 1, processors: runtime.GOMAXPROCS(0), writer: newPromptWriter()}
 	s.state = state.New(s.hook, watch.New(watch.NewMetrics(s.registry)))
 	s.prepareLevel()
+	s.showLogAge()
 	s.changeAskedBy = s.changeIsOf
 	s.state.CountTraffic(newTraffic(s.registry))
 	s.lastConn.Store(rand.Uint64() | 1)
