@@ -109,10 +109,9 @@ func quorumAddress(line string) string { return line[:strings.LastIndex(line, ":
 func TestElectionPortsAreNotUsedWhichIsSaidOnce(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 1, 2, 3)
-	f.settle(1, 2, 3)
 	f.servers[2].Kill(t)
 	f.servers[2].Launch(t)
-	f.settle(1, 2, 3)
+	f.awaitAll()
 	for id, starts := range map[int]int{1: 1, 2: 2, 3: 1} {
 		if n := strings.Count(f.servers[id].Log(), "the election ports of the server lines are not used: elections go over the quorum ports"); n != starts {
 			t.Errorf("server %d, started %d times, says %d times that the election ports are not used", id, starts, n)

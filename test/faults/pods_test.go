@@ -128,7 +128,7 @@ func TestTwoOfThreePodsThatLostTheirDisksNeverVote(t *testing.T) {
 // clients or leads.
 func (f *fleet) nobodyServes(ids ...int) {
 	f.t.Helper()
-	for range 8 {
+	for range 6 {
 		f.world.rest(tick)
 		for _, id := range ids {
 			if mode := field(f.srvr(id), "Mode"); mode != "" || f.takesClients(id) {

@@ -36,7 +36,7 @@ func TestProbesTellAServerThatNeedsTimeFromOneThatIsDead(t *testing.T) {
 	e.crook(3, func(m *machine) { m.Disk = "unread" })
 	e.restart(3)
 	e.needsTime(3, "the data are being loaded")
-	for n := range 2 * syncLimit { // longer than a leader is waited for, and than elections take
+	for n := range syncLimit + 2 { // longer than a leader is waited for, and than elections take
 		path := fmt.Sprintf("/meanwhile-%d", n)
 		e.eventually(path+" is taken", func() bool { return writes(e, 1+n%2, path) })
 		w.rest(tick)
