@@ -44,6 +44,10 @@ func (s *Server) peers(c *consensus.Config) {
 	s.peerListen = c.PeerListen
 	c.ElectionTimeout = electionTimeout(s.config.Session.TickTime)
 	c.StreamTimeout = max(s.patience(), 100*time.Millisecond)
+	// Each server bounds what is on its way from it (writeBytes). What comes all the
+	// same must not meet a full queue: the leader could only break the stream by which
+	// it came.
+	c.MaxQueueBytes, c.MaxQueueCommands = 1<<30, 1<<20
 	c.DiskStallLimit = max(s.patience()/2, time.Second)
 }
 

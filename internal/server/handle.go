@@ -134,6 +134,7 @@ func (c *conn) count(p *pending) {
 func (c *conn) uncount(p *pending) {
 	c.server.outstanding.Add(-1)
 	c.server.requestThrottle.release(p.size)
+	c.server.writes.release(p.admitted)
 }
 
 // costly tells whether a read may take long, whatever its size. It is never
@@ -196,6 +197,9 @@ func (c *conn) propose(h proto.RequestHeader, body []byte, now time.Duration, lo
 	c.count(&p)
 	if !c.queue.append(p) {
 		c.uncount(&p)
+		return false
+	}
+	if !c.admitWrite(&p, len(command)) {
 		return false
 	}
 	c.reconfiguring.Store(h.Type == proto.OpReconfig)

@@ -25,6 +25,7 @@ type pending struct {
 	received   time.Duration
 	write      bool
 	size       int        // bytes of the frame
+	admitted   int        // bytes of the command, from when it may be proposed on
 	body       []byte     // a copy, for a read
 	identities []proto.ID // the connection's when the request came, for a read
 	local      *localReply
@@ -81,6 +82,18 @@ func (q *requestQueue) behind(p func() pending) bool {
 	q.items = append(q.items, item)
 	q.bytes += item.size
 	q.reads++
+	return true
+}
+
+// admit notes that the write that was appended last may be proposed, as a command of
+// that many bytes. It says no when the queue is closed.
+func (q *requestQueue) admit(bytes int) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return false
+	}
+	q.items[len(q.items)-1].admitted = bytes
 	return true
 }
 

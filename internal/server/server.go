@@ -129,6 +129,7 @@ type Server struct {
 	multiReadMaxBytes int
 	lastSession       atomic.Int64
 	outstanding       atomic.Int64 // requests in work, of all connections
+	writes            writeBytes
 
 	serving atomic.Bool // the serving gate
 	// restoring is set while a snapshot is read in: there is no state meanwhile.

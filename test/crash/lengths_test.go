@@ -16,7 +16,7 @@ import (
 )
 
 // denseFlag is the long form: every length from 60 to 70 KiB and more around the
-// other bounds, some 2 GB for each log store.
+// other bounds, some 2 GB for each log store, and 240 MB of writes at once.
 var denseFlag = flag.Bool("lengths.dense", false, "write nodes of every length in wide ranges")
 
 // swept are lengths of data whose log entries, with what a command and a frame add,
@@ -108,6 +108,32 @@ func (s sizes) check(t *testing.T, server *peer.Server, what string) {
 	}
 }
 
+// burst has clients of a follower ask for more than its way to the leader holds, 64
+// MiB: they wait, and none is disconnected.
+func burst(t *testing.T, follower *peer.Server) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*waitLimit)
+	defer cancel()
+	var calls []*client.Call
+	for k := range 4 {
+		c := dial(t, follower)
+		path := fmt.Sprintf("/burst-%d", k)
+		if _, err := c.Create(ctx, path, nil, 0); err != nil {
+			t.Fatal(err)
+		}
+		r := proto.SetDataRequest{Path: path, Data: nodeData(1_000_000), Version: -1}
+		body := r.Append(nil)
+		for range 60 {
+			calls = append(calls, c.Do(proto.OpSetData, body))
+		}
+	}
+	for i, call := range calls {
+		if _, err := call.Wait(ctx); err != nil {
+			t.Fatalf("write %d of a burst: %v\n%s", i, err, follower.Log())
+		}
+	}
+}
+
 // Whatever the length of a write, the log that holds it is read again: by a server
 // that was killed, and for one that was away.
 func TestWritesOfEveryLengthAreReadAgain(t *testing.T) {
@@ -122,6 +148,9 @@ func TestWritesOfEveryLengthAreReadAgain(t *testing.T) {
 		away.Kill(t)
 		written := sizes{}
 		written.sweep(t, dial(t, by), "/log", seed)
+		if *denseFlag {
+			burst(t, by)
+		}
 		away.Start(t)
 		away.WaitReady(t)
 		written.check(t, away, "from the leader's log")
