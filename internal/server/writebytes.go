@@ -2,14 +2,13 @@ package server
 
 import "sync/atomic"
 
-const (
-	// writesMaxBytes is how much of commands may be on its way from this server to the
-	// log before others wait: 24 MiB. The last one may reach beyond it, up to twice as
-	// much. A stream to the leader holds 64 MiB; when it is full it breaks, and with it
-	// every connection that has a write on its way. 24 MiB are a quarter of a second of
-	// a fast disk.
-	writesMaxBytes = 24 << 20
-)
+// writesMaxBytes is how much of commands may be on its way from this server to the log
+// before others wait: 8 MiB, eight times what is on the leader's disk at one time. The
+// last one may reach beyond it, up to twice as much. A stream to the leader holds 64
+// MiB; when it is full it breaks, and with it every connection that has a write on its
+// way. And what this server has heard of its sessions goes the same way, behind them:
+// over 3 MB/s it is 3 s late.
+const writesMaxBytes = 8 << 20
 
 // writeBytes bounds the bytes of commands that have been proposed and not applied, of
 // all connections. Their number is bounded by globalOutstandingLimit, of which each
