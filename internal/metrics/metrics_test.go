@@ -315,3 +315,55 @@ func TestThePageOfMetricsHasEveryNameOfTheCatalogue(t *testing.T) {
 		t.Errorf("%s is on the page and not in the catalogue", name)
 	}
 }
+
+// What is spread over lanes is as exact as what is not, whoever observes.
+func TestLanesAddUpExactly(t *testing.T) {
+	r := NewRegistry()
+	counter, plain := r.Counter("a", "").Spread(), r.Counter("b", "")
+	summary, advanced, set := r.Summary("c", "").Spread(), r.AdvancedSummary("d", "").Spread(), r.SummarySet("e", "").Spread()
+	total := NewSpread()
+	for round := range 2 {
+		var all sync.WaitGroup
+		const observers, each = 50, 200
+		for who := range uint64(observers) {
+			all.Go(func() {
+				for i := range int64(each) {
+					counter.AddBy(who, i)
+					plain.AddBy(who, i)
+					summary.ObserveBy(who, i+5)
+					advanced.ObserveBy(who, i%100+1)
+					set.ObserveBy(who, "k", i)
+					total.Add(who, 1)
+				}
+			})
+		}
+		all.Wait()
+		const sum = observers * each * (each - 1) / 2
+		if counter.Value() != sum || plain.Value() != sum || total.Load() != observers*each {
+			t.Errorf("round %d: %d and %d, want %d; %d, want %d", round, counter.Value(), plain.Value(), sum, total.Load(), observers*each)
+		}
+		if v := summary.Value(); v.Sum != sum+5*observers*each || v.Count != observers*each || v.Min != 5 || v.Max != each+4 {
+			t.Errorf("round %d: %+v", round, v)
+		}
+		if v := set.Key("k").Value(); v.Sum != sum || v.Count != observers*each || v.Min != 0 || v.Max != each-1 {
+			t.Errorf("round %d: %+v by key", round, v)
+		}
+		// A sample of 4096 of the numbers from 1 to 100: far outside only by a mistake.
+		v := advanced.Value()
+		if v.Count != observers*each || v.Quantiles.P50 < 40 || v.Quantiles.P50 > 60 || v.Quantiles.P99 < 95 || v.Quantiles.P99 > 100 {
+			t.Errorf("round %d: %+v", round, v)
+		}
+		r.Reset()
+		total.Reset()
+		for _, f := range r.Gather() {
+			for _, s := range f.Samples {
+				if s.Value != Int(0) || s.Summary != (SummaryValue{}) {
+					t.Errorf("%s after a reset: %+v", f.Name, s)
+				}
+			}
+		}
+		if total.Load() != 0 {
+			t.Errorf("%d after a reset", total.Load())
+		}
+	}
+}

@@ -75,7 +75,7 @@ func declare[M any](r *Registry, desc Desc, fresh func() M) M {
 
 // Counter declares a counter.
 func (r *Registry) Counter(name, help string) *Counter {
-	return declare(r, Desc{name, help, KindCounter, false}, func() *Counter { return &Counter{} })
+	return declare(r, Desc{name, help, KindCounter, false}, NewCounter)
 }
 
 // Summary declares a summary.
@@ -91,21 +91,21 @@ func (r *Registry) AdvancedSummary(name, help string) *AdvancedSummary {
 // CounterSet declares a counter by key.
 func (r *Registry) CounterSet(name, help string) *CounterSet {
 	return declare(r, Desc{name, help, KindCounter, true}, func() *CounterSet {
-		return &CounterSet{set[Counter]{fresh: func() *Counter { return &Counter{} }}}
+		return &CounterSet{newSet(NewCounter)}
 	})
 }
 
 // SummarySet declares a summary by key.
 func (r *Registry) SummarySet(name, help string) *SummarySet {
 	return declare(r, Desc{name, help, KindSummary, true}, func() *SummarySet {
-		return &SummarySet{set[Summary]{fresh: NewSummary}}
+		return &SummarySet{newSet(NewSummary)}
 	})
 }
 
 // AdvancedSummarySet declares a summary with quantiles by key.
 func (r *Registry) AdvancedSummarySet(name, help string) *AdvancedSummarySet {
 	return declare(r, Desc{name, help, KindAdvancedSummary, true}, func() *AdvancedSummarySet {
-		return &AdvancedSummarySet{set[AdvancedSummary]{fresh: NewAdvancedSummary}}
+		return &AdvancedSummarySet{newSet(NewAdvancedSummary)}
 	})
 }
 

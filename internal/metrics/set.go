@@ -21,10 +21,19 @@ const OtherKey = "_other"
 type set[M any] struct {
 	// last is the entry asked for last. Most servers are used below one or two
 	// top-level nodes, and the comparison allocates nothing.
-	last  atomic.Pointer[keyed[M]]
-	known sync.Map // string → *keyed[M]
+	last  []lastKeyed[M] // a power of two of them
+	known sync.Map       // string → *keyed[M]
 	size  atomic.Int64
 	fresh func() *M
+}
+
+type lastKeyed[M any] struct {
+	atomic.Pointer[keyed[M]]
+	_ [128 - 8]byte // processors fetch lines in pairs
+}
+
+func newSet[M any](fresh func() *M) set[M] {
+	return set[M]{last: make([]lastKeyed[M], 1), fresh: fresh}
 }
 
 type keyed[M any] struct {
@@ -32,12 +41,13 @@ type keyed[M any] struct {
 	metric *M
 }
 
-func (s *set[M]) of(key string) *M {
-	if last := s.last.Load(); last != nil && last.key == key {
+func (s *set[M]) of(who uint64, key string) *M {
+	lane := &s.last[who&uint64(len(s.last)-1)]
+	if last := lane.Load(); last != nil && last.key == key {
 		return last.metric
 	}
 	k := s.find(key)
-	s.last.Store(k)
+	lane.Store(k)
 	return k.metric
 }
 
@@ -72,16 +82,29 @@ func (s *set[M]) each(do func(key string, m *M)) {
 type CounterSet struct{ set[Counter] }
 
 // Key returns the key's counter, making it when it is new.
-func (s *CounterSet) Key(key string) *Counter { return s.of(key) }
+func (s *CounterSet) Key(key string) *Counter { return s.of(0, key) }
 
 // SummarySet is a Summary per key.
 type SummarySet struct{ set[Summary] }
 
 // Key returns the key's summary, making it when it is new.
-func (s *SummarySet) Key(key string) *Summary { return s.of(key) }
+func (s *SummarySet) Key(key string) *Summary { return s.of(0, key) }
+
+// Spread spreads the summaries of a set that nobody uses yet, for ObserveBy.
+func (s *SummarySet) Spread() *SummarySet {
+	s.last = make([]lastKeyed[Summary], laneCount())
+	s.fresh = func() *Summary { return NewSummary().Spread() }
+	return s
+}
+
+// ObserveBy adds an observation to the key's summary in the lane of whoever has
+// that number.
+func (s *SummarySet) ObserveBy(who uint64, key string, v int64) {
+	s.of(who, key).ObserveBy(who, v)
+}
 
 // AdvancedSummarySet is an AdvancedSummary per key.
 type AdvancedSummarySet struct{ set[AdvancedSummary] }
 
 // Key returns the key's summary, making it when it is new.
-func (s *AdvancedSummarySet) Key(key string) *AdvancedSummary { return s.of(key) }
+func (s *AdvancedSummarySet) Key(key string) *AdvancedSummary { return s.of(0, key) }

@@ -28,51 +28,84 @@ type Quantiles struct {
 // Make it with NewSummary; all methods may overlap. A reader that overlaps a
 // writer may see an observation in the sum that is not yet in the count.
 type Summary struct {
+	lanes []summaryLane // a power of two of them
+}
+
+type summaryLane struct {
 	sum, count atomic.Int64
 	// min and max are at the far ends of the range while count is 0.
 	min, max atomic.Int64
+	_        [128 - 32]byte // processors fetch lines in pairs
 }
 
-// NewSummary returns an empty summary that belongs to no registry.
+// NewSummary returns an empty summary that belongs to no registry, in one piece.
 func NewSummary() *Summary {
 	s := &Summary{}
-	s.Reset()
+	s.spread(1)
 	return s
 }
 
+// Spread spreads a summary that nobody uses yet, for ObserveBy.
+func (s *Summary) Spread() *Summary {
+	s.spread(laneCount())
+	return s
+}
+
+func (s *Summary) spread(lanes int) {
+	s.lanes = make([]summaryLane, lanes)
+	s.Reset()
+}
+
 // Observe adds one observation.
-func (s *Summary) Observe(v int64) {
-	s.sum.Add(v)
-	s.count.Add(1)
-	for m := s.min.Load(); v < m && !s.min.CompareAndSwap(m, v); {
-		m = s.min.Load()
+func (s *Summary) Observe(v int64) { s.ObserveBy(0, v) }
+
+// ObserveBy adds one in the lane of whoever has that number.
+func (s *Summary) ObserveBy(who uint64, v int64) { s.observe(who, v) }
+
+// observe returns the number of observations in the lane.
+func (s *Summary) observe(who uint64, v int64) (count int64) {
+	l := &s.lanes[who&uint64(len(s.lanes)-1)]
+	l.sum.Add(v)
+	count = l.count.Add(1)
+	for m := l.min.Load(); v < m && !l.min.CompareAndSwap(m, v); {
+		m = l.min.Load()
 	}
-	for m := s.max.Load(); v > m && !s.max.CompareAndSwap(m, v); {
-		m = s.max.Load()
+	for m := l.max.Load(); v > m && !l.max.CompareAndSwap(m, v); {
+		m = l.max.Load()
 	}
+	return count
 }
 
 // Value returns the present numbers.
 func (s *Summary) Value() SummaryValue {
-	v := SummaryValue{Sum: s.sum.Load(), Count: s.count.Load()}
+	v := SummaryValue{Min: math.MaxInt64, Max: math.MinInt64}
+	for i := range s.lanes {
+		l := &s.lanes[i]
+		v.Sum += l.sum.Load()
+		v.Count += l.count.Load()
+		v.Min, v.Max = min(v.Min, l.min.Load()), max(v.Max, l.max.Load())
+	}
 	if v.Count > 0 {
 		v.Avg = roundAverage(float64(v.Sum) / float64(v.Count))
 	}
-	if m := s.min.Load(); m != math.MaxInt64 {
-		v.Min = m
+	if v.Min == math.MaxInt64 {
+		v.Min = 0
 	}
-	if m := s.max.Load(); m != math.MinInt64 {
-		v.Max = m
+	if v.Max == math.MinInt64 {
+		v.Max = 0
 	}
 	return v
 }
 
 // Reset forgets all observations.
 func (s *Summary) Reset() {
-	s.count.Store(0)
-	s.sum.Store(0)
-	s.min.Store(math.MaxInt64)
-	s.max.Store(math.MinInt64)
+	for i := range s.lanes {
+		l := &s.lanes[i]
+		l.count.Store(0)
+		l.sum.Store(0)
+		l.min.Store(math.MaxInt64)
+		l.max.Store(math.MinInt64)
+	}
 }
 
 // reservoirSize is how many observations an advanced summary samples for its
@@ -88,16 +121,31 @@ type AdvancedSummary struct {
 	sample atomic.Pointer[[reservoirSize]atomic.Int64]
 }
 
-// NewAdvancedSummary returns an empty summary that belongs to no registry.
+// NewAdvancedSummary returns an empty summary that belongs to no registry, in one
+// piece.
 func NewAdvancedSummary() *AdvancedSummary {
 	s := &AdvancedSummary{}
-	s.Reset()
+	s.spread(1)
+	return s
+}
+
+// Spread spreads a summary that nobody uses yet, for ObserveBy.
+func (s *AdvancedSummary) Spread() *AdvancedSummary {
+	s.spread(laneCount())
 	return s
 }
 
 // Observe adds one observation.
-func (s *AdvancedSummary) Observe(v int64) {
-	s.Summary.Observe(v)
+func (s *AdvancedSummary) Observe(v int64) { s.ObserveBy(0, v) }
+
+// seenStep is how many observations of one lane are added to the number of all at
+// once when the sample is full. That the newest ones of each lane are not in it
+// gives them a slightly better chance, which is nothing among many.
+const seenStep = 64
+
+// ObserveBy adds one in the lane of whoever has that number.
+func (s *AdvancedSummary) ObserveBy(who uint64, v int64) {
+	count := s.observe(who, v)
 	sample := s.sample.Load()
 	if sample == nil {
 		s.sample.CompareAndSwap(nil, new([reservoirSize]atomic.Int64))
@@ -105,10 +153,16 @@ func (s *AdvancedSummary) Observe(v int64) {
 	}
 	// The n-th observation takes a place with probability size/n, which keeps
 	// every observation equally likely to be in the sample.
-	n := s.seen.Add(1)
-	if n <= reservoirSize {
-		sample[n-1].Store(v)
-	} else if r := rand.Int64N(n); r < reservoirSize {
+	n := s.seen.Load()
+	if n < reservoirSize {
+		if n = s.seen.Add(1); n <= reservoirSize {
+			sample[n-1].Store(v)
+			return
+		}
+	} else if count%seenStep == 0 {
+		n = s.seen.Add(seenStep)
+	}
+	if r := rand.Int64N(n); r < reservoirSize {
 		sample[r].Store(v)
 	}
 }

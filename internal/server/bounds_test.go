@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zooraft/zooraft/internal/metrics"
 	"github.com/zooraft/zooraft/internal/proto"
 )
 
@@ -15,14 +16,14 @@ func pipeOutbox(t *testing.T, maxBytes int, all *outboxes) *outbox {
 	ours, theirs := net.Pipe()
 	t.Cleanup(func() { _ = theirs.Close() })
 	o := &outbox{}
-	o.init(ours, maxBytes, all, func(error) {})
+	o.init(1, ours, maxBytes, all, func(error) {})
 	return o
 }
 
 // A command can bring a hundred thousand events to a client that does not
 // read: only the first that finds no room closes the connection.
 func TestAFullOutboxSaysSoOnceAndHoldsNothing(t *testing.T) {
-	all := &outboxes{maxBytes: 1 << 30}
+	all := &outboxes{bytes: metrics.NewSpread(), maxBytes: 1 << 30}
 	o := pipeOutbox(t, 100, all)
 	for i, want := range []bool{true, true, false, true, true} {
 		if got := o.push(make([]byte, 50)); got != want {
@@ -37,7 +38,7 @@ func TestAFullOutboxSaysSoOnceAndHoldsNothing(t *testing.T) {
 
 // What waits in all outboxes is bounded; those that are behind most pay.
 func TestAllOutboxesTogetherAreBounded(t *testing.T) {
-	all := &outboxes{maxBytes: 3 * outboxSoftBytes}
+	all := &outboxes{bytes: metrics.NewSpread(), maxBytes: 3 * outboxSoftBytes}
 	far, near := pipeOutbox(t, 1<<30, all), pipeOutbox(t, 1<<30, all)
 	for i := range 3 {
 		if !far.push(make([]byte, outboxSoftBytes)) {
@@ -64,7 +65,7 @@ func TestAllOutboxesTogetherAreBounded(t *testing.T) {
 
 // A long frame is not copied; what follows it is not written into its memory.
 func TestALongFrameIsKeptAndNotWrittenBehind(t *testing.T) {
-	all := &outboxes{maxBytes: 1 << 30}
+	all := &outboxes{bytes: metrics.NewSpread(), maxBytes: 1 << 30}
 	o := pipeOutbox(t, 1<<30, all)
 	memory := make([]byte, outboxKeepBytes+2)
 	long := memory[:outboxKeepBytes+1]
@@ -81,7 +82,7 @@ func TestALongFrameIsKeptAndNotWrittenBehind(t *testing.T) {
 
 // Bytes that are being written count until the write has ended.
 func TestBytesOnTheirWayCountUntilTheyAreWritten(t *testing.T) {
-	all := &outboxes{maxBytes: 1 << 30}
+	all := &outboxes{bytes: metrics.NewSpread(), maxBytes: 1 << 30}
 	o := pipeOutbox(t, 100, all)
 	o.push(make([]byte, 60))
 	o.kick()

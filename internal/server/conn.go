@@ -60,7 +60,7 @@ type conn struct {
 func newConn(s *Server, id uint64, nc net.Conn, remote netip.AddrPort) *conn {
 	c := &conn{server: s, id: id, net: nc, remote: remote, since: s.clock.Wall(),
 		answered: make(chan handshakeResult, 1)}
-	c.out.init(nc, s.outboxMaxBytes, &s.outboxes, func(err error) { c.clientGone(err.Error()) })
+	c.out.init(id, nc, s.outboxMaxBytes, &s.outboxes, func(err error) { c.clientGone(err.Error()) })
 	c.queue.init()
 	c.stats.lastOp = unasked
 	c.reader.init(nc, s.config.Limits.MaxFrame)
@@ -82,7 +82,7 @@ func (c *conn) origin() proto.Origin {
 // Push implements state.Asker. It may be called under the state lock.
 func (c *conn) Push(frame []byte) {
 	c.stats.sent.Add(1)
-	c.server.metrics.pushed(frame)
+	c.server.metrics.pushed(c.id, frame)
 	c.send(frame)
 }
 
@@ -125,7 +125,7 @@ func (c *conn) Replay(e proto.WatcherEvent) { c.pushEvent(frameOf(e, -1)) }
 // pushEvent takes a frame that is not written again.
 func (c *conn) pushEvent(frame []byte) {
 	c.stats.sent.Add(1)
-	c.server.metrics.pushed(frame)
+	c.server.metrics.pushed(c.id, frame)
 	if !c.out.share(frame) {
 		c.overflow()
 	}
@@ -295,8 +295,8 @@ func (c *conn) firstFrame() bool {
 		return false
 	}
 	c.stats.received.Add(1)
-	c.server.metrics.packetsReceived.Add(1)
-	c.server.metrics.bytesReceived.Add(int64(prefixBytes + len(frame)))
+	c.server.metrics.packetsReceived.Add(c.id, 1)
+	c.server.metrics.bytesReceived.AddBy(c.id, int64(prefixBytes+len(frame)))
 	return c.handshake(frame)
 }
 

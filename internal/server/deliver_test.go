@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zooraft/zooraft/internal/metrics"
 	"github.com/zooraft/zooraft/internal/proto"
 )
 
@@ -61,7 +62,7 @@ func tcpOutbox(t *testing.T, all *outboxes) (*outbox, net.Conn) {
 	}
 	t.Cleanup(func() { _, _ = ours.Close(), theirs.Close() })
 	o := &outbox{}
-	o.init(ours, 1<<30, all, func(error) {})
+	o.init(1, ours, 1<<30, all, func(error) {})
 	return o, theirs
 }
 
@@ -77,12 +78,12 @@ func TestANudgeWaitsForNobodyAndLosesNothing(t *testing.T) {
 			ours, theirs := net.Pipe()
 			t.Cleanup(func() { _ = theirs.Close() })
 			o := &outbox{}
-			o.init(ours, 1<<30, all, func(error) {})
+			o.init(1, ours, 1<<30, all, func(error) {})
 			return o, theirs
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			all := &outboxes{maxBytes: 1 << 30}
+			all := &outboxes{bytes: metrics.NewSpread(), maxBytes: 1 << 30}
 			o, theirs := test.make(t, all)
 			w := newPromptWriter()
 			var want []byte
@@ -112,7 +113,7 @@ func TestANudgeWaitsForNobodyAndLosesNothing(t *testing.T) {
 
 // An outbox that is closed while a goroutine writes for it leaves nothing behind.
 func TestANudgeOfAClosedOutboxLeavesNothing(t *testing.T) {
-	all := &outboxes{maxBytes: 1 << 30}
+	all := &outboxes{bytes: metrics.NewSpread(), maxBytes: 1 << 30}
 	o, _ := tcpOutbox(t, all)
 	w := newPromptWriter()
 	o.push(make([]byte, 8<<20))
@@ -125,7 +126,7 @@ func TestANudgeOfAClosedOutboxLeavesNothing(t *testing.T) {
 
 // A frame that many outboxes share is not written behind by any of them.
 func TestASharedFrameIsNotWrittenBehind(t *testing.T) {
-	all := &outboxes{maxBytes: 1 << 30}
+	all := &outboxes{bytes: metrics.NewSpread(), maxBytes: 1 << 30}
 	memory := []byte{1, 2, 3, 0}
 	a, b := pipeOutbox(t, 100, all), pipeOutbox(t, 100, all)
 	for _, o := range []*outbox{a, b} {
@@ -141,12 +142,12 @@ func TestASharedFrameIsNotWrittenBehind(t *testing.T) {
 // What an entry has for one connection only is on its way when the entry is done,
 // without another goroutine.
 func TestALoneReplyIsWrittenByTheGoroutineThatApplies(t *testing.T) {
-	all := &outboxes{maxBytes: 1 << 30}
+	all := &outboxes{bytes: metrics.NewSpread(), maxBytes: 1 << 30}
 	k := &hook{entry: 1, processors: 2, writer: newPromptWriter()}
 	c := &conn{}
 	o, theirs := tcpOutbox(t, all)
 	_ = theirs.SetReadDeadline(time.Now().Add(waitLimit)) // fails only on a closed socket
-	c.out.init(o.conn, 1<<30, all, func(error) {})
+	c.out.init(1, o.conn, 1<<30, all, func(error) {})
 	for i := range 3 {
 		c.out.push([]byte{1, 2, byte(i)})
 		k.markDirty(c)

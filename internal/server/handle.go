@@ -35,8 +35,8 @@ func (c *conn) handle(frame []byte, now time.Duration) bool {
 		return false
 	}
 	c.stats.received.Add(1)
-	c.server.metrics.packetsReceived.Add(1)
-	c.server.metrics.bytesReceived.Add(int64(len(frame) + 4))
+	c.server.metrics.packetsReceived.Add(c.id, 1)
+	c.server.metrics.bytesReceived.AddBy(c.id, int64(len(frame)+4))
 	d := proto.NewDecoder(frame)
 	h := d.RequestHeader()
 	if d.Err() != nil {
@@ -384,7 +384,7 @@ func (c *conn) taken() bool {
 func (c *conn) replied(h proto.RequestHeader, reply proto.ReplyHeader, received time.Duration) {
 	now := c.server.clock.Monotonic()
 	c.stats.replied(h.Type, h.Xid, reply, now, now-received)
-	c.server.metrics.observe(h.Type, now-received)
+	c.server.metrics.observe(c.id, h.Type, now-received)
 }
 
 // outstandingLimit is this server's share of globalOutstandingLimit. The

@@ -138,7 +138,7 @@ func (c *conn) sessionApplied(h *proto.TxnHeader, o *state.Outcome) {
 			now := c.server.clock.Monotonic()
 			latency := now - time.Duration(c.heard.Load())
 			c.stats.replied(h.Type, 0, proto.ReplyHeader{Zxid: o.Zxid}, now, latency)
-			c.server.metrics.observe(h.Type, latency)
+			c.server.metrics.observe(c.id, h.Type, latency)
 		}
 	}
 	c.sendConnect(&resp)

@@ -16,7 +16,7 @@ import (
 const waitLimit = 30 * time.Second
 
 // testConfig is a server on a free port with its data in a temporary folder.
-func testConfig(t *testing.T) *config.Config {
+func testConfig(t testing.TB) *config.Config {
 	t.Helper()
 	c := config.Bare()
 	c.Listen.Port = 0
@@ -29,12 +29,12 @@ func testConfig(t *testing.T) *config.Config {
 }
 
 // startServer starts a server that is stopped when the test ends.
-func startServer(t *testing.T, c *config.Config) *Server {
+func startServer(t testing.TB, c *config.Config) *Server {
 	t.Helper()
 	return startServerWith(t, Options{Config: c})
 }
 
-func startServerWith(t *testing.T, o Options) *Server {
+func startServerWith(t testing.TB, o Options) *Server {
 	t.Helper()
 	o.Logger = slog.New(slog.DiscardHandler)
 	s, err := Start(o)
@@ -56,13 +56,13 @@ func startServerWith(t *testing.T, o Options) *Server {
 
 // client is one raw connection.
 type client struct {
-	t    *testing.T
+	t    testing.TB
 	net  net.Conn
 	xid  int32
 	resp proto.ConnectResponse
 }
 
-func dial(t *testing.T, s *Server) *client {
+func dial(t testing.TB, s *Server) *client {
 	t.Helper()
 	nc, err := net.Dial("tcp", s.Addr().String())
 	if err != nil {
@@ -73,7 +73,7 @@ func dial(t *testing.T, s *Server) *client {
 }
 
 // connect dials and opens a session, or resumes one.
-func connect(t *testing.T, s *Server, req proto.ConnectRequest) *client {
+func connect(t testing.TB, s *Server, req proto.ConnectRequest) *client {
 	t.Helper()
 	c := dial(t, s)
 	if req.TimeoutMillis == 0 {

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/zooraft/zooraft/internal/metrics"
 )
 
 // frameLength draws a length at or beside one at which a buffer is full.
@@ -101,8 +103,8 @@ func TestFramesOfEveryLengthLeaveTheOutboxInOrder(t *testing.T) {
 	for range 8 {
 		ours, theirs := net.Pipe()
 		o := &outbox{}
-		all := &outboxes{maxBytes: 1 << 40}
-		o.init(ours, 1<<40, all, func(err error) { t.Error(err) })
+		all := &outboxes{bytes: metrics.NewSpread(), maxBytes: 1 << 40}
+		o.init(1, ours, 1<<40, all, func(err error) { t.Error(err) })
 		received := make(chan []byte, 1)
 		go func() {
 			b, _ := io.ReadAll(theirs)
@@ -148,7 +150,7 @@ func TestNoBufferIsInThePoolTwice(t *testing.T) {
 		ours, theirs := net.Pipe()
 		go func() { _, _ = io.Copy(io.Discard, theirs) }()
 		o := &outbox{}
-		o.init(ours, 1<<40, &outboxes{maxBytes: 1 << 40}, func(error) {})
+		o.init(1, ours, 1<<40, &outboxes{bytes: metrics.NewSpread(), maxBytes: 1 << 40}, func(error) {})
 		for i := range 20 {
 			o.push(frameOfLength(i, 1+frameLength(random)/(1+random.IntN(3))))
 			if random.IntN(5) == 0 {

@@ -141,7 +141,7 @@ func (l *localSessions) expire() {
 // sendConnect puts the answer to a connect request into the outbox.
 func (c *conn) sendConnect(r *proto.ConnectResponse) {
 	c.stats.sent.Add(1)
-	c.server.metrics.packetsSent.Add(1)
+	c.server.metrics.packetsSent.Add(c.id, 1)
 	c.send(proto.EndFrame(r.Append(proto.BeginFrame(nil)), 0))
 }
 

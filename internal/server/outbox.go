@@ -4,9 +4,10 @@ import (
 	"net"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/zooraft/zooraft/internal/metrics"
 )
 
 const (
@@ -31,6 +32,7 @@ const (
 // while there is something to write. An idle connection has neither goroutine nor
 // buffer here.
 type outbox struct {
+	who      uint64 // the connection's number
 	conn     net.Conn
 	socket   syscall.RawConn // of conn; nil if it is no socket of the system
 	maxBytes int             // most that may wait; above it the connection is closed
@@ -52,11 +54,11 @@ type outbox struct {
 // too much, those that have most of it, more than outboxSoftBytes, are full.
 type outboxes struct {
 	maxBytes int64
-	bytes    atomic.Int64
+	bytes    metrics.Spread
 }
 
-func (o *outbox) init(conn net.Conn, maxBytes int, all *outboxes, failed func(error)) {
-	o.conn, o.maxBytes, o.all, o.failed = conn, maxBytes, all, failed
+func (o *outbox) init(who uint64, conn net.Conn, maxBytes int, all *outboxes, failed func(error)) {
+	o.who, o.conn, o.maxBytes, o.all, o.failed = who, conn, maxBytes, all, failed
 	o.changed.L = &o.mu
 	if s, ok := conn.(syscall.Conn); ok {
 		o.socket, _ = s.SyscallConn() // fails only on a closed socket
@@ -87,7 +89,7 @@ func (o *outbox) put(frame []byte, shared bool) bool {
 		o.drop()
 		return false
 	}
-	o.all.bytes.Add(int64(len(frame)))
+	o.all.bytes.Add(o.who, int64(len(frame)))
 	o.add(frame, shared)
 	return true
 }
@@ -124,7 +126,7 @@ func giveBack(large *[]byte) {
 
 // drop lets go what is pending. It requires mu.
 func (o *outbox) drop() {
-	o.all.bytes.Add(-int64(len(o.pending)))
+	o.all.bytes.Add(o.who, -int64(len(o.pending)))
 	giveBack(o.large)
 	o.pending, o.large = nil, nil
 }
@@ -232,7 +234,7 @@ func (o *outbox) take() (buf []byte, large *[]byte) {
 // here any more. It requires mu.
 func (o *outbox) taken(n int) {
 	o.flying = 0
-	o.all.bytes.Add(-int64(n))
+	o.all.bytes.Add(o.who, -int64(n))
 }
 
 // putBack puts the rest of what was taken before what has come since. It requires
@@ -240,7 +242,7 @@ func (o *outbox) taken(n int) {
 func (o *outbox) putBack(rest []byte, large *[]byte) {
 	switch {
 	case o.closed: // what is pending is lost
-		o.all.bytes.Add(-int64(len(rest)))
+		o.all.bytes.Add(o.who, -int64(len(rest)))
 		giveBack(large)
 	case len(o.pending) == 0:
 		o.pending, o.large = rest, large

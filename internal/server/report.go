@@ -126,8 +126,8 @@ func (c *conn) describe() admin.Connection {
 
 // ResetStats implements admin.Server.
 func (r *report) ResetStats() {
-	r.metrics.packetsReceived.Store(0)
-	r.metrics.packetsSent.Store(0)
+	r.metrics.packetsReceived.Reset()
+	r.metrics.packetsSent.Reset()
 	r.metrics.latency.Reset()
 	r.metrics.responses.Reset()
 	r.metrics.lastResponse.Store(-1)

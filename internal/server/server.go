@@ -254,6 +254,7 @@ func build(o Options) (*Server, error) {
 		s.gate.patience = s.patience()
 	}
 	s.leaderID.Store(-1)
+	s.outboxes.bytes = metrics.NewSpread()
 	s.outboxes.maxBytes = max(o.OutboxesMaxBytes, int64(s.outboxMaxBytes))
 	s.metrics = newServerMetrics(s.registry)
 	s.logMetrics = newLogMetrics(s.registry)

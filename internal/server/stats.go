@@ -8,6 +8,7 @@ import (
 
 	"github.com/zooraft/zooraft/internal/metrics"
 	"github.com/zooraft/zooraft/internal/proto"
+	"github.com/zooraft/zooraft/internal/state"
 	"github.com/zooraft/zooraft/internal/tree"
 )
 
@@ -71,8 +72,8 @@ func (s *connStats) replied(op proto.OpCode, xid int32, reply proto.ReplyHeader,
 
 // serverMetrics are this room's metrics.
 type serverMetrics struct {
-	packetsReceived atomic.Int64 // since the start or the last srst
-	packetsSent     atomic.Int64 // likewise
+	packetsReceived metrics.Spread // since the start or the last srst
+	packetsSent     metrics.Spread // likewise
 	authFailed      atomic.Int64
 	lastResponse    atomic.Int64 // size of the last reply or event; -1 when none
 	lastProposal    atomic.Int64 // size of the last command applied while this server leads an ensemble; -1 when none
@@ -106,13 +107,15 @@ type serverMetrics struct {
 
 func newServerMetrics(r *metrics.Registry) *serverMetrics {
 	m := &serverMetrics{
-		latency:            metrics.NewSummary(),
-		responses:          metrics.NewSummary(),
+		packetsReceived:    metrics.NewSpread(),
+		packetsSent:        metrics.NewSpread(),
+		latency:            metrics.NewSummary().Spread(),
+		responses:          metrics.NewSummary().Spread(),
 		proposals:          metrics.NewSummary(),
-		readLatency:        r.AdvancedSummary("readlatency", "Milliseconds from receipt to reply of a read."),
-		updateLatency:      r.AdvancedSummary("updatelatency", "Milliseconds from receipt to reply of a write."),
-		bytesReceived:      r.Counter("bytes_received_count", "Bytes received from clients, length prefixes included."),
-		responseBytes:      r.Counter("response_bytes", "Bytes of replies but those to pings, without length prefixes."),
+		readLatency:        r.AdvancedSummary("readlatency", "Milliseconds from receipt to reply of a read.").Spread(),
+		updateLatency:      r.AdvancedSummary("updatelatency", "Milliseconds from receipt to reply of a write.").Spread(),
+		bytesReceived:      r.Counter("bytes_received_count", "Bytes received from clients, length prefixes included.").Spread(),
+		responseBytes:      r.Counter("response_bytes", "Bytes of replies but those to pings, without length prefixes.").Spread(),
 		watchBytes:         r.Counter("watch_bytes", "Bytes of watch notifications, without length prefixes."),
 		closed:             r.CounterSet("connection_closed", "Connections that the server closed, by reason."),
 		dropped:            r.Counter("connection_drop_count", "Client connections that ended because nothing more could be read from them."),
@@ -142,18 +145,21 @@ const prefixBytes = 4
 
 // pushed notes a reply or event that goes into an outbox: its size in bytes is
 // that of the frame without the length prefix. Apache leaves replies to pings
-// out of the bytes of replies, and so do we.
-func (m *serverMetrics) pushed(frame []byte) {
+// out of the bytes of replies, and so do we. Who is the connection's number, as in
+// all that is counted for each request.
+func (m *serverMetrics) pushed(who uint64, frame []byte) {
 	size := int64(len(frame) - prefixBytes)
-	m.packetsSent.Add(1)
-	m.responses.Observe(size)
-	m.lastResponse.Store(size)
+	m.packetsSent.Add(who, 1)
+	m.responses.ObserveBy(who, size)
+	if m.lastResponse.Load() != size { // all processors may read it at once
+		m.lastResponse.Store(size)
+	}
 	switch int32(binary.BigEndian.Uint32(frame[prefixBytes:])) {
 	case proto.XidNotification:
 		m.watchBytes.Add(size)
 	case proto.XidPing:
 	default:
-		m.responseBytes.Add(size)
+		m.responseBytes.AddBy(who, size)
 	}
 }
 
@@ -164,13 +170,17 @@ type traffic struct {
 
 func newTraffic(r *metrics.Registry) *traffic {
 	return &traffic{
-		reads:  r.SummarySet("read_per_namespace", "Bytes of path, data and Stat of reads, by first path component."),
+		reads:  r.SummarySet("read_per_namespace", "Bytes of path, data and Stat of reads, by first path component.").Spread(),
 		writes: r.SummarySet("write_per_namespace", "Bytes of path and data of writes, by first path component."),
 	}
 }
 
 // Read implements state.Traffic.
-func (t *traffic) Read(path string, bytes int) { count(t.reads, path, bytes) }
+func (t *traffic) Read(a state.Asker, path string, bytes int) {
+	if namespace := tree.Namespace(path); namespace != "" {
+		t.reads.ObserveBy(a.(*conn).id, namespace, int64(bytes))
+	}
+}
 
 // Wrote implements state.Traffic.
 func (t *traffic) Wrote(path string, bytes int) { count(t.writes, path, bytes) }
@@ -183,13 +193,13 @@ func count(set *metrics.SummarySet, path string, bytes int) {
 
 // observe notes the latency of one answered request. Pings and syncs, which
 // take no zxid, are reads here, as on Apache.
-func (m *serverMetrics) observe(op proto.OpCode, latency time.Duration) {
+func (m *serverMetrics) observe(who uint64, op proto.OpCode, latency time.Duration) {
 	ms := latency.Milliseconds()
-	m.latency.Observe(ms)
+	m.latency.ObserveBy(who, ms)
 	switch {
 	case op.IsWrite() && op != proto.OpSync:
-		m.updateLatency.Observe(ms)
+		m.updateLatency.ObserveBy(who, ms)
 	default:
-		m.readLatency.Observe(ms)
+		m.readLatency.ObserveBy(who, ms)
 	}
 }

@@ -26,7 +26,7 @@ const (
 func (c *conn) answerWord(w admin.Word, wordBytes int64) {
 	c.stats.received.Add(1)
 	c.stats.asksWord.Store(true)
-	c.server.metrics.packetsReceived.Add(1)
+	c.server.metrics.packetsReceived.Add(c.id, 1)
 	c.server.metrics.bytesReceived.Add(wordBytes)
 	arg := make([]byte, w.ArgBytes())
 	if len(arg) > 0 {
@@ -38,7 +38,7 @@ func (c *conn) answerWord(w admin.Word, wordBytes int64) {
 	}
 	var text bytes.Buffer
 	if err := c.server.words.Execute(w, arg, &text); err == nil && text.Len() > 0 {
-		c.server.metrics.packetsSent.Add(1)
+		c.server.metrics.packetsSent.Add(c.id, 1)
 		if err := writePieces(c.net, text.Bytes(), wordPieceBytes, wordPieceTimeout); err != nil {
 			c.clientGone(err.Error())
 			return

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime/metrics"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -82,10 +83,11 @@ func BenchmarkReadsBesideEachOther(b *testing.B) {
 				writer.Go(func() { writeAtTimes(m, a, writes, stop) })
 				waited := lockWait()
 				b.SetParallelism(readers)
+				var sessions atomic.Int64
 				b.ResetTimer()
 				b.RunParallel(func(pb *testing.PB) {
 					r := ReadRequest{Header: proto.RequestHeader{Type: proto.OpGetData}, Body: watchBody("/a", false), Identities: anyone}
-					asker := &deaf{}
+					asker := &deaf{outbox{session: proto.SessionID(sessions.Add(1))}}
 					var scratch []byte
 					for pb.Next() {
 						_, scratch = m.Read(asker, &r, scratch)

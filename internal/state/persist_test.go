@@ -262,9 +262,11 @@ func TestNoConnectionSeesTheStateThatReplacedItsOwn(t *testing.T) {
 	other.entry(newClient(50, 50).create())
 	told := false
 	m.hook.onReset = func() {
-		if m.mu.TryRLock() {
-			t.Error("a read could come before the connections are told")
-			m.mu.RUnlock()
+		for i := range m.mu.lanes {
+			if m.mu.lanes[i].mu.TryRLock() {
+				t.Error("a read could come before the connections are told")
+				m.mu.lanes[i].mu.RUnlock()
+			}
 		}
 		box.gone.Store(true)
 		told = true

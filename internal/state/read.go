@@ -40,8 +40,9 @@ type ReadRequest struct {
 // between them. It returns the reply's header, and scratch, which it encodes
 // into, for the next call. An asker that is Gone gets no answer.
 func (m *Machine) Read(a Asker, r *ReadRequest, scratch []byte) (proto.ReplyHeader, []byte) {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
+	lane := m.mu.lane(uint64(a.SessionID()))
+	lane.RLock()
+	defer lane.RUnlock()
 	return m.ReadApplying(a, r, scratch)
 }
 
@@ -146,7 +147,7 @@ const statOverhead = 68
 // count tells the bytes of one successful read of a node.
 func (q *query) count(path string, bytes int) {
 	if q.m.traffic != nil {
-		q.m.traffic.Read(path, len(path)+bytes+statOverhead)
+		q.m.traffic.Read(q.a, path, len(path)+bytes+statOverhead)
 	}
 }
 

@@ -8,7 +8,6 @@
 package state
 
 import (
-	"sync"
 	"sync/atomic"
 
 	"github.com/zooraft/zooraft/internal/proto"
@@ -75,7 +74,7 @@ type Hook interface {
 // goroutines at once; they must neither block nor call the Machine, nor keep
 // the path, which may be a piece of a request's buffer.
 type Traffic interface {
-	Read(path string, bytes int)
+	Read(a Asker, path string, bytes int)
 	Wrote(path string, bytes int)
 }
 
@@ -111,7 +110,7 @@ type Machine struct {
 	// under mu and read by everybody.
 	level atomic.Uint32
 
-	mu       sync.RWMutex
+	mu       spreadLock
 	zxid     proto.Zxid // last one taken, or (epoch, 0) after an epoch began
 	lastTerm uint64     // Raft term of the last command entry
 	tree     *tree.Tree
@@ -128,7 +127,7 @@ type Machine struct {
 
 // New returns the state of a server that has never run.
 func New(hook Hook, watches *watch.Manager) *Machine {
-	m := &Machine{hook: hook, watches: watches, tree: tree.New(), table: session.NewTable(), supports: proto.CommandVersion}
+	m := &Machine{hook: hook, watches: watches, mu: newSpreadLock(), tree: tree.New(), table: session.NewTable(), supports: proto.CommandVersion}
 	m.level.Store(uint32(firstLevel))
 	return m
 }
@@ -146,15 +145,17 @@ type View struct {
 
 // View calls fn under the read lock. fn must not keep what it is given.
 func (m *Machine) View(fn func(v View)) {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
+	lane := m.mu.lane(0)
+	lane.RLock()
+	defer lane.RUnlock()
 	fn(View{Zxid: m.zxid, Tree: m.tree, Table: m.table, Digests: m.digests, Reconfig: m.reconfig})
 }
 
 // Zxid returns the last processed zxid.
 func (m *Machine) Zxid() proto.Zxid {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
+	lane := m.mu.lane(0)
+	lane.RLock()
+	defer lane.RUnlock()
 	return m.zxid
 }
 
