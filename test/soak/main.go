@@ -1,8 +1,9 @@
 // Command soak runs for as long as it is told what shows itself only sometimes:
 // the rooms' tests in another order, a snapshot of a gigabyte, clients through
-// failovers, random faults with three and five servers on both log stores, and
-// full load. It prints the seed of each part as it begins, and a line of results
-// as a table's row when it ends. The first failure ends it.
+// failovers, writes of every length around the code's bounds, random faults with
+// three and five servers on both log stores, and full load. It prints the seed of
+// each part as it begins, and a line of results as a table's row when it ends. The
+// first failure ends it.
 //
 //	go run ./test/soak -time 1h
 //
@@ -49,6 +50,7 @@ var parts = []part{
 	{"rooms", (*soak).rooms},
 	{"snapshot", (*soak).snapshot},
 	{"clients", (*soak).clients},
+	{"lengths", (*soak).lengths},
 	{"faults", (*soak).faults},
 	{"load", (*soak).load},
 }
@@ -166,6 +168,10 @@ func (s *soak) snapshot(time.Time) error {
 
 func (s *soak) clients(time.Time) error {
 	return s.simple("clients", nil, "-v", "-run=TestThroughFailover", "./test/clients", "-failovers", "10")
+}
+
+func (s *soak) lengths(time.Time) error {
+	return s.simple("lengths", nil, "-run=TestWritesOfEveryLength", "./test/crash", "-lengths.dense")
 }
 
 func (s *soak) simple(name string, env []string, args ...string) error {
