@@ -94,10 +94,7 @@ func (e *ensemble) epoch() string {
 // drops everything without a word, under load and with every promise kept.
 func TestOneOfTwoNetworksBetweenServersIsCut(t *testing.T) {
 	t.Parallel()
-	if !namespacesAllowed() {
-		t.Log("this machine allows no network namespaces; internal/consensus.TestServersReachEachOtherAtTheAddressThatIsLeft does what can be done without")
-		return
-	}
+	needNamespaces(t) // internal/consensus.TestServersReachEachOtherAtTheAddressThatIsLeft does what can be done without
 	n := startTwoNets(t)
 	w := newWorld(n.ensemble, seedOf(t, 1))
 	w.prepare()

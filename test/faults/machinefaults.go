@@ -164,11 +164,10 @@ func (r *runner) fillDisk() {
 	})
 }
 
-// mountable tells whether this machine lets the test mount a disk that it can
-// fill.
-func mountable(dir string) bool {
-	if syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=64k") != nil {
-		return false
+// mount tries whether this machine lets the test mount a disk that it can fill.
+func mount(dir string) error {
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=64k"); err != nil {
+		return err
 	}
-	return syscall.Unmount(dir, 0) == nil
+	return syscall.Unmount(dir, 0)
 }

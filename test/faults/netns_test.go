@@ -14,6 +14,7 @@ import (
 	"github.com/zooraft/zooraft/internal/client"
 	"github.com/zooraft/zooraft/internal/proto"
 	"github.com/zooraft/zooraft/test/peer"
+	"github.com/zooraft/zooraft/test/toolchain"
 )
 
 // islands are servers in network namespaces of their own, joined by a bridge,
@@ -26,15 +27,26 @@ type islands struct {
 	hosts  map[int]string // by server: the file of names that it sees
 }
 
-// namespacesAllowed tells whether this machine lets the test make networks.
-func namespacesAllowed() bool {
-	const tag = "zrprobe"
+// needNamespaces skips the test where this machine does not let it make
+// networks: without the right, or with a kernel that has no bridges.
+func needNamespaces(t *testing.T) {
+	t.Helper()
+	toolchain.Need(t, "ip")
+	tag := fmt.Sprintf("zrprobe%x", rand.IntN(1<<20))
 	defer func() {
 		_ = exec.Command("ip", "link", "del", tag).Run()
 		_ = exec.Command("ip", "netns", "del", tag).Run()
 	}()
-	return exec.Command("ip", "netns", "add", tag).Run() == nil &&
-		exec.Command("ip", "link", "add", tag, "type", "bridge").Run() == nil
+	for _, args := range [][]string{
+		{"netns", "add", tag}, {"link", "add", tag, "type", "bridge"},
+		{"link", "add", tag + "v", "type", "veth", "peer", "name", "eth0", "netns", tag}, {"link", "del", tag + "v"},
+	} {
+		if out, err := exec.Command("ip", args...).CombinedOutput(); err != nil {
+			said := strings.TrimSpace(string(out))
+			lacking := strings.Contains(said, "Unknown device type") || strings.Contains(said, "not supported")
+			toolchain.Denied(t, fmt.Sprintf("network namespaces: ip %s: %s", args[0], said), !lacking && toolchain.Holds(toolchain.NetAdmin, toolchain.SysAdmin))
+		}
+	}
 }
 
 func (n *islands) ip(args ...string) {
@@ -143,10 +155,7 @@ func (n *islands) plug(id int, how string) { n.ip("link", "set", n.link(id), how
 // 62).
 func TestServersFindEachOtherByNameWhateverTheirAddresses(t *testing.T) {
 	t.Parallel()
-	if !namespacesAllowed() {
-		t.Log("this machine allows no network namespaces; TestAnEnsembleWhoseServersHaveAllMovedFormsAgain does what can be done without")
-		return
-	}
+	needNamespaces(t) // TestAnEnsembleWhoseServersHaveAllMovedFormsAgain does what can be done without
 	n := startIslands(t)
 	w := newWorld(n.ensemble, 1)
 	write := func(path string, among ...int) {

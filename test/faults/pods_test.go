@@ -17,10 +17,7 @@ import (
 // on, finds them; nothing is lost, and nobody edits a file (case 64).
 func TestTwoOfThreePodsDeletedAtOnceComeBackUnderNewAddresses(t *testing.T) {
 	t.Parallel()
-	if !namespacesAllowed() {
-		t.Log("this machine allows no network namespaces; TestAnEnsembleWhoseServersHaveAllMovedFormsAgain does what can be done without")
-		return
-	}
+	needNamespaces(t) // TestAnEnsembleWhoseServersHaveAllMovedFormsAgain does what can be done without
 	n := startIslands(t)
 	w := newWorld(n.ensemble, 1)
 	leader := n.leader(n.ids...)

@@ -23,7 +23,7 @@ func Disk(t testing.TB, mebibytes int) string {
 	t.Helper()
 	dir := t.TempDir()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%dm", mebibytes)); err != nil {
-		toolchain.Lacks(t, "the right to mount a tmpfs")
+		toolchain.Denied(t, fmt.Sprintf("a tmpfs of its own: %v", err), toolchain.Holds(toolchain.SysAdmin))
 	}
 	t.Cleanup(func() {
 		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {

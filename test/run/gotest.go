@@ -35,6 +35,9 @@ type tally struct {
 // became of other people's tests.
 var talking = []string{"test/oracle", "test/clients", "test/crash"}
 
+// denied is what a test came to that this machine denies what it needs.
+const denied = "denied"
+
 // goTest runs `go test -json` with env added to the environment and records
 // each test by "folder.Name".
 func goTest(r *result, env []string, args ...string) {
@@ -107,7 +110,7 @@ func (t *tally) add(e event) {
 func (t *tally) listen(folder string, e event) {
 	own := strings.TrimLeft(e.Output, " ")
 	if e.Test == "" || !slices.Contains(talking, folder) || strings.HasPrefix(own, "=== ") || strings.HasPrefix(own, "--- ") ||
-		strings.Contains(own, toolchain.SkipPrefix) {
+		strings.Contains(own, toolchain.SkipPrefix) || strings.Contains(own, toolchain.DenialPrefix) {
 		return
 	}
 	if t.told[folder] == nil {
@@ -173,6 +176,10 @@ func (t *tally) end(key [2]string, folder string, e event) {
 		for _, line := range strings.Split(text, "\n") {
 			if _, after, ok := strings.Cut(line, toolchain.SkipPrefix); ok {
 				reason = toolchain.SkipPrefix + after
+			}
+			if _, after, ok := strings.Cut(line, toolchain.DenialPrefix); ok {
+				reason = toolchain.DenialPrefix + after
+				t.r.tests[name] = denied
 			}
 		}
 		t.r.skip("%s: %s", name, reason)

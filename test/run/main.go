@@ -7,7 +7,7 @@
 //	go run ./test/run -only rooms     one part; -list names them
 //
 // Go alone is enough to run it. With CI=true in the environment nothing may be
-// skipped.
+// skipped but what the machine denies and this process has no right to.
 package main
 
 import (

@@ -21,6 +21,8 @@ func TestEventsOfGoTestAreCounted(t *testing.T) {
 		`{"Action":"fail","Package":"github.com/zooraft/zooraft/internal/a","Test":"TestBad"}`,
 		`{"Action":"output","Package":"github.com/zooraft/zooraft/test/b","Test":"TestLater","Output":"    x.go:1: waiting for toolchain: java\n"}`,
 		`{"Action":"skip","Package":"github.com/zooraft/zooraft/test/b","Test":"TestLater"}`,
+		`{"Action":"output","Package":"github.com/zooraft/zooraft/test/b","Test":"TestNets","Output":"    x.go:1: denied by this machine: nets\n"}`,
+		`{"Action":"skip","Package":"github.com/zooraft/zooraft/test/b","Test":"TestNets"}`,
 		`{"Action":"fail","Package":"github.com/zooraft/zooraft/internal/a"}`,
 		`{"Action":"skip","Package":"github.com/zooraft/zooraft/test/empty"}`,
 		`no event`,
@@ -31,10 +33,10 @@ func TestEventsOfGoTestAreCounted(t *testing.T) {
 	if r.passed != 2 || !reflect.DeepEqual(r.failures, []string{"internal/a.TestBad", "package internal/a"}) {
 		t.Errorf("%d passed, failures %q", r.passed, r.failures)
 	}
-	if !reflect.DeepEqual(r.skips, []string{"test/b.TestLater: waiting for toolchain: java"}) {
+	if !reflect.DeepEqual(r.skips, []string{"test/b.TestLater: waiting for toolchain: java", "test/b.TestNets: denied by this machine: nets"}) {
 		t.Errorf("skips %q", r.skips)
 	}
-	if r.tests["internal/a.TestGood/sub_test"] != "pass" || r.tests["test/b.TestLater"] != "skip" {
+	if r.tests["internal/a.TestGood/sub_test"] != "pass" || r.tests["test/b.TestLater"] != "skip" || r.tests["test/b.TestNets"] != denied {
 		t.Errorf("tests %v", r.tests)
 	}
 }
@@ -85,15 +87,18 @@ func TestTheExitCodeTellsFailuresAndInCISkips(t *testing.T) {
 	good := part{"good", func(r *result) { r.passed++ }}
 	bad := part{"bad", func(r *result) { r.fail("x") }}
 	skips := part{"skips", func(r *result) { r.skip("x") }}
+	refused := part{"refused", func(r *result) { r.skip("x: %snets", toolchain.DenialPrefix) }}
 	for name, tc := range map[string]struct {
 		parts []part
 		ci    bool
 		want  int
 	}{
-		"all good":        {[]part{good}, true, 0},
-		"a failure":       {[]part{bad, good}, false, 1},
-		"a skip":          {[]part{skips, good}, false, 0},
-		"a skip under CI": {[]part{skips, good}, true, 1},
+		"all good":                       {[]part{good}, true, 0},
+		"a failure":                      {[]part{bad, good}, false, 1},
+		"a skip":                         {[]part{skips, good}, false, 0},
+		"a skip under CI":                {[]part{skips, good}, true, 1},
+		"what a machine denies under CI": {[]part{refused, good}, true, 0},
+		"that and a skip under CI":       {[]part{refused, skips}, true, 1},
 	} {
 		if got := runParts(t.Context(), tc.parts, 2, false, tc.ci); got != tc.want {
 			t.Errorf("%s: exit code %d, want %d", name, got, tc.want)
@@ -145,13 +150,13 @@ func TestARowWhoseTestDidNotRunIsAFailure(t *testing.T) {
 	if err := os.Mkdir("test", 0o755); err != nil {
 		t.Fatal(err)
 	}
-	page := "| case 1 | x | `a.TestRan`, `a.TestRan/with blanks`, `a.TestSkipped`, `a.TestFailed`, `a.TestAbsent` |\n"
+	page := "| case 1 | x | `a.TestRan`, `a.TestRan/with blanks`, `a.TestSkipped`, `a.TestFailed`, `a.TestAbsent`, `a.TestDenied` |\n"
 	if err := os.WriteFile("test/cases.md", []byte(page), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	var r result
-	checkCases(&r, map[string]string{"a.TestRan": "pass", "a.TestRan/with_blanks": "pass", "a.TestSkipped": "skip", "a.TestFailed": "fail"})
-	if r.passed != 2 || len(r.skips) != 1 || len(r.failures) != 2 {
+	checkCases(&r, map[string]string{"a.TestRan": "pass", "a.TestRan/with_blanks": "pass", "a.TestSkipped": "skip", "a.TestFailed": "fail", "a.TestDenied": denied})
+	if r.passed != 2 || len(r.skips) != 2 || strings.Contains(r.skips[0], toolchain.DenialPrefix) || !strings.Contains(r.skips[1], toolchain.DenialPrefix) || len(r.failures) != 2 {
 		t.Errorf("%+v", r)
 	}
 }

@@ -25,10 +25,15 @@ import (
 // driver lists the lines that contain it.
 const SkipPrefix = "waiting for toolchain: "
 
-// Skipped suites of this process, by test name, with the programs they lack.
+// DenialPrefix starts the message of every skip for something that this machine
+// denies, whatever is installed. The run driver lists these lines, too, and lets
+// them pass in CI.
+const DenialPrefix = "denied by this machine: "
+
+// Skipped suites of this process, by test name, with a prefix and what they lack.
 var (
 	skippedMu sync.Mutex
-	skipped   = map[string][]string{}
+	skipped   = map[string][2]string{}
 )
 
 // Need skips the calling suite if one of the named programs is not on PATH and
@@ -42,22 +47,62 @@ func Need(t testing.TB, programs ...string) {
 			missing = append(missing, program)
 		}
 	}
-	if len(missing) > 0 {
-		Lacks(t, missing...)
+	if len(missing) == 0 {
+		return
 	}
-}
-
-// Lacks skips the calling suite for want of what is named, which is no program
-// on PATH, as Need does.
-func Lacks(t testing.TB, missing ...string) {
-	t.Helper()
 	if os.Getenv("CI") == "true" {
 		t.Fatalf("%s%s (CI=true allows no skip)", SkipPrefix, strings.Join(missing, ", "))
 	}
+	skip(t, SkipPrefix, strings.Join(missing, ", "))
+}
+
+// Denied skips the calling test because this machine denies it what is named,
+// such as network namespaces. Nothing that could be installed helps, so a CI
+// without the right may skip as well; able says that this process has it: then
+// the test fails with CI=true.
+func Denied(t testing.TB, what string, able bool) {
+	t.Helper()
+	if able && os.Getenv("CI") == "true" {
+		t.Fatalf("%s%s (CI=true allows no skip of what this process has the right to)", DenialPrefix, what)
+	}
+	skip(t, DenialPrefix, what)
+}
+
+func skip(t testing.TB, prefix, what string) {
+	t.Helper()
 	skippedMu.Lock()
-	skipped[t.Name()] = missing
+	skipped[t.Name()] = [2]string{prefix, what}
 	skippedMu.Unlock()
-	t.Skip(SkipPrefix + strings.Join(missing, ", "))
+	t.Skip(prefix + what)
+}
+
+// Capability is one of Linux's, by its number in capabilities(7).
+type Capability uint
+
+// Those that tests need; root has them unless a container takes them away.
+const (
+	NetAdmin  Capability = 12
+	SysChroot Capability = 18
+	SysAdmin  Capability = 21
+)
+
+// Holds tells whether this process has the capabilities.
+func Holds(capabilities ...Capability) bool {
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return false
+	}
+	_, rest, found := strings.Cut(string(status), "CapEff:")
+	var held uint64
+	if _, err := fmt.Sscanf(rest, "%x", &held); err != nil || !found {
+		return false
+	}
+	for _, c := range capabilities {
+		if held>>c&1 == 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // Main runs a package's tests, then prints which suites were skipped and for
@@ -68,7 +113,7 @@ func Main(m *testing.M) int {
 	return code
 }
 
-// PrintSkipped writes one line for each suite that Need skipped, or nothing.
+// PrintSkipped writes one line for each suite that was skipped, or nothing.
 func PrintSkipped(w io.Writer) {
 	skippedMu.Lock()
 	defer skippedMu.Unlock()
@@ -78,7 +123,7 @@ func PrintSkipped(w io.Writer) {
 	}
 	sort.Strings(names)
 	for _, name := range names {
-		fmt.Fprintf(w, "%s%s: %s\n", SkipPrefix, name, strings.Join(skipped[name], ", "))
+		fmt.Fprintf(w, "%s%s: %s\n", skipped[name][0], name, skipped[name][1])
 	}
 }
 

@@ -57,6 +57,38 @@ func TestAMissingProgramSkipsASuiteAndFailsItInCI(t *testing.T) {
 	skippedMu.Unlock()
 }
 
+func TestWhatAMachineDeniesIsSkippedAndFailsInCIWhereTheRightIsHeld(t *testing.T) {
+	for _, row := range []struct {
+		name, ci string
+		able     bool
+		want     string
+	}{
+		{"without the right", "", false, "skipped: " + DenialPrefix + "bridges"},
+		{"with the right", "", true, "skipped: " + DenialPrefix + "bridges"},
+		{"without the right in CI", "true", false, "skipped: " + DenialPrefix + "bridges"},
+		{"with the right in CI", "true", true, "failed: " + DenialPrefix + "bridges"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Setenv("CI", row.ci)
+			got := endOf(func(tb testing.TB) { Denied(tb, "bridges", row.able) })
+			if !strings.HasPrefix(got, row.want) {
+				t.Errorf("got %q, want %q", got, row.want)
+			}
+			var said strings.Builder
+			PrintSkipped(&said)
+			if want := DenialPrefix + "a planted suite: bridges\n"; strings.Contains(said.String(), want) != strings.HasPrefix(row.want, "skipped") {
+				t.Errorf("it is listed as %q", &said)
+			}
+			skippedMu.Lock()
+			delete(skipped, "a planted suite")
+			skippedMu.Unlock()
+		})
+	}
+	if Holds(63) {
+		t.Error("it holds a capability that there is not")
+	}
+}
+
 func TestAFolderIsFilledOnceForItsInputsAndAgainAfterAFailure(t *testing.T) {
 	input := filepath.Join(t.TempDir(), "input")
 	dir := filepath.Join(t.TempDir(), "filled")
