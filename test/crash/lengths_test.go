@@ -57,37 +57,58 @@ type sizes map[string]int
 
 // sweep writes a node of each length, each in a log entry of its own, and then nodes
 // that share entries of such lengths.
-func (s sizes) sweep(t *testing.T, c *client.Conn, root string, seed uint64) {
+func (s sizes) sweep(t *testing.T, server *peer.Server, root string, seed uint64) {
 	t.Helper()
+	c := dial(t, server)
 	ctx, cancel := context.WithTimeout(context.Background(), 10*waitLimit)
 	defer cancel()
-	create := func(path string, length int) *client.Call {
-		s[path] = length
-		r := proto.CreateRequest{Path: path, Data: nodeData(length), ACL: proto.OpenACL}
-		return c.Do(proto.OpCreate, r.Append(nil, proto.OpCreate))
+	requests := func(nodes ...string) (calls []*client.Call) {
+		for _, path := range nodes {
+			r := proto.CreateRequest{Path: path, Data: nodeData(s[path]), ACL: proto.OpenACL}
+			calls = append(calls, c.Do(proto.OpCreate, r.Append(nil, proto.OpCreate)))
+		}
+		return calls
 	}
-	wait := func(calls ...*client.Call) {
+	// A busy machine may cost the leader its lease; then the fate of what was on its
+	// way is unknown, and it is asked for again.
+	write := func(nodes ...string) {
 		t.Helper()
-		for _, call := range calls {
-			if _, err := call.Wait(ctx); err != nil {
-				t.Fatalf("create: %v", err)
+		for {
+			var failure error
+			for _, call := range requests(nodes...) {
+				if _, err := call.Wait(ctx); err != nil && code(err) != proto.ErrNodeExists {
+					failure = err
+				}
 			}
+			switch {
+			case failure == nil:
+				return
+			case code(failure) != 0 || ctx.Err() != nil:
+				t.Fatalf("create: %v\n%s", failure, server.Log())
+			}
+			t.Logf("asked again, after %v; %s", failure, server.Log())
+			c = dial(t, server)
 		}
 	}
-	wait(create(root, 0))
+	s[root] = 0
+	write(root)
 	for i, n := range swept() {
-		wait(create(fmt.Sprintf("%s/one-%d-%d", root, n, i), n))
+		path := fmt.Sprintf("%s/one-%d-%d", root, n, i)
+		s[path] = n
+		write(path)
 	}
 	rng := rand.New(rand.NewPCG(seed, 0))
 	for i := range 24 {
-		left := []int{4 << 10, 64 << 10, 512 << 10}[min(2, i%8)%3] - rng.IntN(300)
-		var calls []*client.Call
+		left := []int{4 << 10, 64 << 10, 512 << 10}[i%3] - rng.IntN(300)
+		var nodes []string
 		for left > 0 {
 			n := min(left, 1+rng.IntN(40<<10))
 			left -= n
-			calls = append(calls, create(fmt.Sprintf("%s/many-%d-%d", root, i, len(calls)), n))
+			path := fmt.Sprintf("%s/many-%d-%d", root, i, len(nodes))
+			s[path] = n
+			nodes = append(nodes, path)
 		}
-		wait(calls...)
+		write(nodes...)
 	}
 }
 
@@ -147,12 +168,14 @@ func TestWritesOfEveryLengthAreReadAgain(t *testing.T) {
 		away, by := e.Servers[(leader+1)%3], e.Servers[(leader+2)%3]
 		away.Kill(t)
 		written := sizes{}
-		written.sweep(t, dial(t, by), "/log", seed)
+		written.sweep(t, by, "/log", seed)
 		if *denseFlag {
 			burst(t, by)
 		}
 		away.Start(t)
-		away.WaitReady(t)
+		if err := away.AwaitReady(10 * waitLimit); err != nil {
+			t.Fatalf("%v\n%s", err, away.Log())
+		}
 		written.check(t, away, "from the leader's log")
 		e.Restart(t, true)
 		for i, s := range e.Servers {
