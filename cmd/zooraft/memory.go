@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
 	"time"
@@ -16,7 +17,8 @@ what it frees goes back to the system slowly. For a database that is wrong at
 both ends: a server with few nodes collects dozens of times a second, for its
 heap of a few megabytes is full at once; one with many nodes that are written no
 more keeps twice their size until somebody looks. So while serve runs, once a
-look (lookInterval):
+look (lookInterval), and after each collection, for until the next one what is live
+may be many times what it was, as while a snapshot is loaded:
 
 	headroom = what is live, but at least headroomMin and at most headroomMax
 	GOGC     = headroom / live
@@ -65,14 +67,21 @@ type memoryPolicy struct {
 	quiet    int
 }
 
-// look takes one sample. It returns the new GOGC, 0 if it is to stay as it is,
-// and whether memory is to be given back now.
-func (p *memoryPolicy) look(s memorySample) (percent int, giveBack bool) {
+// room returns the new GOGC, 0 if it is to stay as it is.
+func (p *memoryPolicy) room(s memorySample) (percent int) {
 	live := max(s.live, 1)
 	want := int(min(min(max(live, headroomMin), headroomMax)*100/live, percentMax))
 	if p.percent == 0 || 4*want < 3*p.percent || 3*want > 4*p.percent {
 		p.percent, percent = want, want
 	}
+	return percent
+}
+
+// look takes one sample at each lookInterval. It returns what room does, and whether
+// memory is to be given back now.
+func (p *memoryPolicy) look(s memorySample) (percent int, giveBack bool) {
+	percent = p.room(s)
+	live := max(s.live, 1)
 	if s.allocated-p.last > quietBytes {
 		p.quiet = 0
 	} else {
@@ -108,18 +117,41 @@ func keepMemory(ctx context.Context, giveBack bool) {
 	var p memoryPolicy
 	tick := time.NewTicker(lookInterval)
 	defer tick.Stop()
+	collected := make(chan struct{}, 1)
+	afterCollection(ctx, collected)
 	for {
 		percent, idle := p.look(sampleMemory())
-		if percent != 0 && !own {
-			debug.SetGCPercent(percent)
-		}
 		if idle && giveBack {
 			debug.FreeOSMemory()
 		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
+		for again := true; again; {
+			if percent != 0 && !own {
+				debug.SetGCPercent(percent)
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-collected:
+				percent = p.room(sampleMemory())
+			case <-tick.C:
+				again = false
+			}
 		}
 	}
+}
+
+// afterCollection tells of each collection, until the context ends: the runtime
+// calls when it finds that a small object is not used any more.
+func afterCollection(ctx context.Context, collected chan<- struct{}) {
+	object := new([16]byte)
+	runtime.AddCleanup(object, func(struct{}) {
+		if ctx.Err() != nil {
+			return
+		}
+		select {
+		case collected <- struct{}{}:
+		default:
+		}
+		afterCollection(ctx, collected)
+	}, struct{}{})
 }

@@ -1,6 +1,10 @@
 package main
 
-import "testing"
+import (
+	"runtime"
+	"testing"
+	"time"
+)
 
 func TestTheCollectorHasRoomAndIdleMemoryGoesBack(t *testing.T) {
 	const mib = 1 << 20
@@ -54,5 +58,19 @@ func TestTheCollectorHasRoomAndIdleMemoryGoesBack(t *testing.T) {
 func TestTheRuntimeTellsWhatThePolicyAsks(t *testing.T) {
 	if s := sampleMemory(); s.allocated == 0 || s.live == 0 || s.held == 0 {
 		t.Errorf("the runtime says %+v", s)
+	}
+}
+
+// While a snapshot is loaded, what is live grows manifold between two looks.
+func TestEachCollectionIsTold(t *testing.T) {
+	collected := make(chan struct{}, 1)
+	afterCollection(t.Context(), collected)
+	for n := range 3 {
+		runtime.GC()
+		select {
+		case <-collected:
+		case <-time.After(30 * time.Second):
+			t.Fatalf("collection %d is not told", n)
+		}
 	}
 }
