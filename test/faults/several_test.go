@@ -29,6 +29,7 @@ func TestCasesThatConcernSeveralServers(t *testing.T) {
 		{"2: a session goes on at another server, or learns there that it is over", sessionsElsewhere},
 		{"7: a bare check is refused by leader and followers alike", bareChecks},
 		{"10: null and empty data stay apart on all servers", nullAndEmpty},
+		{"26: a client with very many watches sets them again at another server", manyWatches},
 		{"31: a session that only reads from a follower stays alive, and has its whole timeout after a failover", onlyReads},
 		{"34: who is told that its session is over can take its names at once", registerAgain},
 		{"35: a session that has moved is served, and its late writes are not", movedSessions},
@@ -123,7 +124,7 @@ func sessionsElsewhere(t *testing.T, w *world) {
 
 func bareChecks(t *testing.T, w *world) {
 	body := (&proto.PathVersion{Path: "/w", Version: -1}).Append(nil)
-	for round := range 10 {
+	for round := range 34 {
 		for _, id := range w.e.ids {
 			c := w.mustDial(id)
 			create(t, c, fmt.Sprintf("/w/7-%d-%d", id, round), proto.CreatePersistent)
@@ -211,7 +212,7 @@ func onlyReads(t *testing.T, w *world) {
 func registerAgain(t *testing.T, w *world) {
 	ctx := context.Background()
 	var all sync.WaitGroup
-	for n := range 60 {
+	for n := range large(60, 500) {
 		path := fmt.Sprintf("/e/34-%d", n)
 		owner := w.mustDial(w.e.ids[n%3])
 		create(t, owner, path, proto.CreateEphemeral)
@@ -293,75 +294,6 @@ func movedSessions(t *testing.T, w *world) {
 		close(quit)
 		old.Drop()
 		_ = now.Close(ctx)
-	}
-}
-
-func manyEphemerals(t *testing.T, w *world) {
-	const count = 5000
-	owner := w.mustDial(2)
-	create(t, owner, "/e/37", proto.CreatePersistent)
-	defer func() {
-		c := w.mustDial(1)
-		_ = c.Delete(context.Background(), "/e/37", -1)
-		_ = c.Close(context.Background())
-	}()
-	name := strings.Repeat("n", 100)
-	calls := make([]*client.Call, 0, count)
-	create(t, owner, "/w/37", proto.CreatePersistent)
-	for n := range count {
-		calls = append(calls, owner.Do(proto.OpCreate, createBody(fmt.Sprintf("/w/37/%s%d", name, n), nil, proto.CreateEphemeral)))
-	}
-	for _, call := range calls {
-		must(call.Wait(context.Background()))(t)
-	}
-	owner.Drop()
-	for _, id := range w.e.ids {
-		w.gone(id, fmt.Sprintf("/w/37/%s%d", name, count-1))
-		c := w.mustDial(id)
-		if names, _, err := c.Children(context.Background(), "/w/37", false); err != nil || len(names) > 0 {
-			t.Errorf("server %d has %d of the session's nodes left, %v", id, len(names), err)
-		}
-		c.Drop()
-	}
-}
-
-func vanishingSessions(t *testing.T, w *world) {
-	ctx := context.Background()
-	follower := w.e.others(w.e.leader(w.e.ids...))[0]
-	reader := w.mustDial(follower)
-	defer reader.Drop()
-	create(t, reader, "/w/52", proto.CreatePersistent)
-	var others sync.WaitGroup
-	defer others.Wait()
-	for n := range 4 {
-		others.Add(1)
-		go func() {
-			defer others.Done()
-			for range 50 {
-				c, err := dial(w.e.address(follower), 0, nil, 0)
-				if err != nil {
-					continue
-				}
-				for range 20 {
-					c.Do(proto.OpSetData, setBody("/w/52", fmt.Append(nil, n), -1))
-				}
-				c.Drop()
-			}
-		}()
-	}
-	for n := range 300 {
-		path := fmt.Sprintf("/w/52/%d", n)
-		made := reader.Do(proto.OpCreate, createBody(path, nil, proto.CreatePersistent))
-		var reads []*client.Call
-		for range 5 {
-			reads = append(reads, reader.Do(proto.OpExists, readBody(path, false)))
-		}
-		limited, cancel := context.WithTimeout(ctx, patience)
-		must(made.Wait(limited))(t)
-		for _, read := range reads {
-			must(read.Wait(limited))(t)
-		}
-		cancel()
 	}
 }
 

@@ -199,7 +199,7 @@ func TestSyncThenReadNeverShowsTheOldSideOfAnElection(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.Drop()
-	for round := 1; round <= 3; round++ {
+	for round := 1; round <= large(3, 30); round++ {
 		old := e.leader(e.ids...)
 		minority := []int{old, e.others(old)[0]}
 		majority := e.others(old)[1:]

@@ -49,6 +49,8 @@ type part struct {
 var parts = []part{
 	{"rooms", (*soak).rooms},
 	{"snapshot", (*soak).snapshot},
+	{"lagging", (*soak).lagging},
+	{"cases", (*soak).cases},
 	{"clients", (*soak).clients},
 	{"lengths", (*soak).lengths},
 	{"faults", (*soak).faults},
@@ -64,7 +66,7 @@ type soak struct {
 
 func main() {
 	length := flag.Duration("time", time.Hour, "how long all of it takes")
-	only := flag.String("only", "", "comma-separated parts to run: rooms, snapshot, clients, faults, load; empty runs all")
+	only := flag.String("only", "", "comma-separated parts to run: rooms, snapshot, lagging, cases, clients, faults, load; empty runs all")
 	flag.Parse()
 	if err := run(*length, *only); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -164,6 +166,14 @@ func (s *soak) rooms(time.Time) error {
 
 func (s *soak) snapshot(time.Time) error {
 	return s.simple("snapshot", []string{"FAULTS_SNAPSHOT_MB=1024"}, "-v", "-run=Limits", "./test/faults")
+}
+
+func (s *soak) lagging(time.Time) error {
+	return s.simple("lagging", []string{"FAULTS_LAG_MB=500"}, "-v", "-run=IsSentASnapshotSlowly", "./test/faults")
+}
+
+func (s *soak) cases(time.Time) error {
+	return s.simple("cases", []string{"CASES_LARGE=1"}, "-v", "-run=TestCasesThatConcern|ClocksThatAreOff|SyncThenRead", "./test/faults")
 }
 
 func (s *soak) clients(time.Time) error {
