@@ -314,11 +314,36 @@ func (t *table) drop(path string, set map[Watcher]Mode, w Watcher) {
 	if delete(set, w); len(set) == 0 {
 		delete(t.byPath, path)
 	}
-	paths := t.byWatcher[w]
-	if delete(paths, path); len(paths) == 0 {
-		delete(t.byWatcher, w)
+	t.unlist(path, w)
+}
+
+// unlist deletes a pair from the index by watcher; the caller has it leave the other
+// one, too.
+func (t *table) unlist(path string, w Watcher) {
+	if paths := t.byWatcher[w]; len(paths) == 1 {
+		delete(t.byWatcher, w) // it is the one
+	} else {
+		delete(paths, path)
 	}
 	t.size--
+}
+
+// clear deletes from the index by path what is Standard only, of which there are n:
+// all watchers at once, as a rule, and then one step.
+func (t *table) clear(path string, set map[Watcher]Mode, n int) {
+	if n == len(set) {
+		delete(t.byPath, path)
+		return
+	}
+	for w, mode := range set {
+		if n == 0 {
+			return
+		}
+		if mode == Standard {
+			n--
+			delete(set, w)
+		}
+	}
 }
 
 // forget removes all watches of a watcher that gets no more. pause is called
@@ -358,14 +383,17 @@ func (t *table) fire(tr *Trigger, zxid proto.Zxid, told map[Watcher]struct{}) in
 		w.Notify(e, zxid, tr.ACL)
 	}
 	if set := t.byPath[tr.Path]; set != nil {
+		spent := 0
 		for w, mode := range set {
 			notify(w)
 			if rest := mode &^ Standard; rest == 0 {
-				t.drop(tr.Path, set, w)
+				spent++
+				t.unlist(tr.Path, w)
 			} else if rest != mode {
 				set[w] = rest
 			}
 		}
+		t.clear(tr.Path, set, spent)
 	}
 	if t.recursive == 0 {
 		return n

@@ -291,6 +291,45 @@ func BenchmarkAddAndFire(b *testing.B) {
 	}
 }
 
+func BenchmarkFireToTenThousandWhoWatchOnce(b *testing.B) {
+	m := newManager()
+	all := make([]silent, 10_000)
+	b.ReportAllocs()
+	for b.Loop() {
+		b.StopTimer()
+		for i := range all {
+			m.AddData("/a", &all[i])
+		}
+		b.StartTimer()
+		m.Fire(Trigger{Type: proto.EventNodeDataChanged, Path: "/a"}, 1)
+	}
+}
+
+// A mix of watches that are spent and that stay, fired until only the latter are left.
+func TestWhatIsSpentGoesAndWhatStaysIsKept(t *testing.T) {
+	m := newManager()
+	const each = 50
+	var once, both, stay [each]*listener
+	for i := range each {
+		once[i], both[i], stay[i] = &listener{}, &listener{}, &listener{}
+		m.AddData("/a", once[i])
+		m.AddData("/a", both[i])
+		m.AddPersistent("/a", both[i])
+		m.AddPersistent("/a", stay[i])
+	}
+	m.AddData("/b", once[0])
+	want := Summary{Watchers: 2*each + 1, Paths: 2, Watches: 2*each + 1}
+	for change := range 2 {
+		m.Fire(Trigger{Type: proto.EventNodeDataChanged, Path: "/a"}, 1)
+		if got := m.DataSummary(); got != want {
+			t.Errorf("after change %d: %+v, want %+v", change, got, want)
+		}
+	}
+	if m.Contains("/a", proto.WatcherData, both[1]) || !m.Contains("/a", proto.WatcherPersistent, both[1]) || !m.Contains("/b", proto.WatcherData, once[0]) {
+		t.Error("the wrong watches were taken away")
+	}
+}
+
 func BenchmarkForgetAThousandPaths(b *testing.B) {
 	m := newManager()
 	names := make([]string, 1000)
