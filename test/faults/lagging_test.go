@@ -39,7 +39,7 @@ func TestAServerThatIsSentASnapshotSlowlyCatchesUp(t *testing.T) {
 	lag.w.prepare()
 	lag.fill()
 	for i, link := range links {
-		lag.round(link, i == len(links)-1)
+		lag.round(i, link, i == len(links)-1)
 	}
 	lag.empty()
 	lag.w.finish()
@@ -65,12 +65,12 @@ type lagging struct {
 	whole    bool
 }
 
-// round has a follower killed, and started again behind a link of so many bytes a
-// second, which is slow if the log is to be kept longer than usual for it.
-func (l *lagging) round(bytesPerSecond int, slow bool) {
+// round has the nth follower killed, and started again behind a link of so many bytes
+// a second, which is slow if the log is to be kept longer than usual for it.
+func (l *lagging) round(n, bytesPerSecond int, slow bool) {
 	t, e := l.t, l.w.e
 	leader, elections := e.leader(e.ids...), e.elections()
-	away := e.others(leader)[0]
+	away := e.others(leader)[n]
 	load := newWorld(e, 2)
 	load.worker(1, l.write)
 	stop := func() {
@@ -93,6 +93,10 @@ func (l *lagging) round(bytesPerSecond int, slow bool) {
 	e.kill(away)
 	l.left = time.Now()
 	e.within(l.patience, "much is written without it", func() bool { return l.away(load.counted("writes")) })
+	e.within(l.patience, "the log has been cut behind it", func() bool {
+		age := metric(t, e, leader, "oldest_log_entry_age_ms")
+		return age >= 0 && age < time.Since(l.left).Milliseconds() || e.elections() > elections
+	})
 	e.net.set(map[pair]link{{leader, away}: {bytesPerSecond: bytesPerSecond}})
 	e.restart(away)
 	back := time.Now()

@@ -258,7 +258,7 @@ func runningReceiver(t *testing.T, w *world, follower, size int, write func(), t
 	}
 	before := received()
 	t.Logf("the server that is to receive it holds %d MiB, of which it gives garbage back", residentKiB(t, pid, "VmRSS")>>10)
-	w.e.eventually("the server has given its garbage back", func() bool { return residentKiB(t, pid, "VmRSS") < (size*5/4+128)<<10 })
+	w.e.eventually("the server has given its garbage back", func() bool { return residentKiB(t, pid, "VmRSS") < (size*7/4+128)<<10 })
 	steady := residentKiB(t, pid, "VmRSS")
 	w.e.signal(follower, syscall.SIGSTOP)
 	for range 32 { // more than the sockets on the way hold
