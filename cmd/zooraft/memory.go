@@ -148,10 +148,10 @@ func afterCollection(ctx context.Context, collected chan<- struct{}) {
 		if ctx.Err() != nil {
 			return
 		}
+		afterCollection(ctx, collected) // before who waits can begin the next one
 		select {
 		case collected <- struct{}{}:
 		default:
 		}
-		afterCollection(ctx, collected)
 	}, struct{}{})
 }
