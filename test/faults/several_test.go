@@ -29,12 +29,12 @@ func TestCasesThatConcernSeveralServers(t *testing.T) {
 		{"2: a session goes on at another server, or learns there that it is over", sessionsElsewhere},
 		{"7: a bare check is refused by leader and followers alike", bareChecks},
 		{"10: null and empty data stay apart on all servers", nullAndEmpty},
-		{"26: a client with very many watches sets them again at another server", manyWatches},
 		{"31: a session that only reads from a follower stays alive, and has its whole timeout after a failover", onlyReads},
 		{"34: who is told that its session is over can take its names at once", registerAgain},
 		{"35: a session that has moved is served, and its late writes are not", movedSessions},
 		{"37: a session with many ephemerals ends everywhere", manyEphemerals},
 		{"52: reads behind writes of sessions that vanish are answered", vanishingSessions},
+		{"26: a client with very many watches sets them again at another server", manyWatches},
 		{"71: without a majority ruok says so of the process, and the rest does not", withoutMajority},
 		{"32: nothing is lost by a stop of all servers that outlasts all sessions", longStop},
 	} {
