@@ -38,6 +38,8 @@ type fsm struct {
 	restoring func() uint64
 	// spoiled tells that the snapshot opened last could not be restored.
 	spoiled func(error)
+	// own is the last state that was captured for a snapshot.
+	own *frozen
 }
 
 var _ raft.BatchingFSM = (*fsm)(nil)
@@ -91,8 +93,8 @@ func (f *fsm) Snapshot() (raft.FSMSnapshot, error) {
 	if f.refused.Load() {
 		return nil, ErrStopped
 	}
-	persist, release := f.sm.Freeze()
-	return &frozen{persist: persist, release: release}, nil
+	f.own = newFrozen(f.sm.Freeze())
+	return f.own, nil
 }
 
 // Restore implements raft.FSM.
@@ -102,6 +104,13 @@ func (f *fsm) Restore(r io.ReadCloser) error {
 		f.refused.Store(true)
 		f.broken(err)
 		return err
+	}
+	if own := f.own; own != nil {
+		f.own = nil
+		if !own.giveUp(f.stop) {
+			f.refused.Store(true)
+			return ErrStopped
+		}
 	}
 	start := f.observe.clock()
 	if f.done.Load() > 0 {
@@ -147,15 +156,3 @@ func (s *stoppable) Read(b []byte) (int, error) {
 		return s.in.Read(b)
 	}
 }
-
-// frozen is a captured state on its way to a snapshot.
-type frozen struct {
-	persist func(w io.Writer) error
-	release func()
-}
-
-// Persist implements raft.FSMSnapshot. Raft closes or cancels the sink.
-func (f *frozen) Persist(sink raft.SnapshotSink) error { return f.persist(sink) }
-
-// Release implements raft.FSMSnapshot.
-func (f *frozen) Release() { f.release() }

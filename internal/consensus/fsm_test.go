@@ -66,3 +66,73 @@ func TestASnapshotThatCannotBeReadStopsAServerThatRuns(t *testing.T) {
 		}
 	}
 }
+
+// observed tells what had been let go when the state machine was given the leader's
+// snapshot.
+type observed struct {
+	*journal
+	released bool
+	before   bool // released when Restore was called
+}
+
+func (o *observed) Restore(io.Reader) error { o.before = o.released; return nil }
+
+// A server's own snapshot does not keep the former state beside the one that the
+// leader sends, whether it is being written or has not been begun.
+func TestAnOwnSnapshotIsGivenUpForTheLeaders(t *testing.T) {
+	for name, begun := range map[string]bool{"being written": true, "not begun": false} {
+		o := &observed{journal: newJournal()}
+		f := &fsm{sm: o, restoring: func() uint64 { return 9 }, observe: &Observer{}, logger: slog.New(slog.DiscardHandler), stop: make(chan struct{})}
+		writes := make(chan struct{}, 1)
+		f.own = newFrozen(func(w io.Writer) error {
+			for { // as large as it takes
+				if _, err := w.Write([]byte("a")); err != nil {
+					return err
+				}
+				select {
+				case writes <- struct{}{}:
+				default:
+				}
+			}
+		}, func() { o.released = true })
+		own, wrote := f.own, make(chan error, 1)
+		persist := func() { wrote <- own.Persist(discardSink{}); own.Release() }
+		if begun {
+			go persist()
+			<-writes
+		}
+		err := f.Restore(io.NopCloser(strings.NewReader("")))
+		if !begun {
+			persist()
+		}
+		if persisted := <-wrote; err != nil || !o.before || !isGivenUp(persisted) {
+			t.Errorf("%s: restore %v, the former state was released before it: %t; the own snapshot: %v", name, err, o.before, persisted)
+		}
+		if err := f.Restore(io.NopCloser(strings.NewReader(""))); err != nil {
+			t.Errorf("%s: another one: %v", name, err)
+		}
+	}
+}
+
+// A disk that hangs under the own snapshot does not keep the server from stopping.
+func TestAStopEndsTheWaitForAnOwnSnapshotThatHangs(t *testing.T) {
+	hangs, begun, stop := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	f := &fsm{sm: newJournal(), restoring: func() uint64 { return 9 }, observe: &Observer{}, logger: slog.New(slog.DiscardHandler), stop: stop}
+	f.own = newFrozen(func(io.Writer) error { close(begun); <-hangs; return nil }, func() {})
+	own, ended := f.own, make(chan struct{})
+	go func() { defer close(ended); _ = own.Persist(discardSink{}) }()
+	<-begun
+	close(stop)
+	if err := f.Restore(io.NopCloser(strings.NewReader(""))); !errors.Is(err, ErrStopped) || !f.refused.Load() {
+		t.Errorf("%v; refuses %t", err, f.refused.Load())
+	}
+	close(hangs)
+	<-ended
+}
+
+type discardSink struct{}
+
+func (discardSink) Write(b []byte) (int, error) { return len(b), nil }
+func (discardSink) Close() error                { return nil }
+func (discardSink) ID() string                  { return "discarded" }
+func (discardSink) Cancel() error               { return nil }

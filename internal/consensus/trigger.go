@@ -98,7 +98,11 @@ func (n *Node) takeSnapshots() {
 			default:
 			}
 			pause := snapshotSoon
-			if !tooSoon(err) {
+			switch {
+			case isGivenUp(err): // what was loaded is on the disk already
+				n.logger.Info("this server's own snapshot was given up for the leader's")
+				continue
+			case !tooSoon(err):
 				pause = snapshotRetry
 				n.logger.Warn("a snapshot failed and is tried again", "error", err, "in", pause)
 			}
