@@ -308,22 +308,46 @@ func (s *Server) Log() string { return s.log.String() }
 // connections and to listeners on port 0.
 const firstPort, lastPort = 10240, 32767
 
-// FreePort returns a loopback TCP port that nobody listens on. It is drawn at
-// random, so that it is hardly ever one that a server just gave up and a client
-// of that server still knocks at. Another process may take it before it is
-// used; servers of this package then try again.
+// FreePort returns a loopback TCP port that nobody listens on and that is given to
+// nobody else, in this process or in another that runs these tests, until it ends: a
+// server that is down keeps its port.
 func FreePort(tb testing.TB) int {
 	tb.Helper()
-	for range 100 {
+	for range 1000 {
 		port := firstPort + rand.IntN(lastPort-firstPort+1)
+		if !claim(port) {
+			continue
+		}
 		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 		if err == nil {
 			l.Close()
 			return port
 		}
 	}
-	tb.Fatalf("peer: no free port in 100 tries")
+	tb.Fatalf("peer: no free port in 1000 tries")
 	return 0
+}
+
+// claims are the locked files of the ports of this process; the lock of a file ends
+// with it.
+var claims sync.Map // port to *os.File
+
+// claim locks the file that stands for a port.
+func claim(port int) bool {
+	dir := filepath.Join(os.TempDir(), "zooraft-test-ports")
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return false
+	}
+	f, err := os.OpenFile(filepath.Join(dir, fmt.Sprint(port)), os.O_CREATE|os.O_RDWR, 0o666)
+	if err != nil {
+		return false
+	}
+	if syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil {
+		f.Close()
+		return false
+	}
+	claims.Store(port, f)
+	return true
 }
 
 // Word sends a four-letter word over a connection of its own and returns the
