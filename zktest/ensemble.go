@@ -165,17 +165,21 @@ func (e *Ensemble) Addrs() []string {
 }
 
 // Leader is the server that leads, nil while none does. Of two that think so,
-// across a partition, it is the one with the later zxid; see AwaitLeader.
-func (e *Ensemble) Leader() *Server {
+// as across a partition or when the lead was just handed over, it is the one with
+// the later Raft term.
+func (e *Ensemble) Leader() *Server { return e.leaderAmong(e.servers) }
+
+// leaderAmong is Leader with a choice of servers.
+func (e *Ensemble) leaderAmong(servers []*Server) *Server {
 	var leader *Server
-	var newest proto.Zxid
-	for _, s := range e.servers {
+	var latest uint64
+	for _, s := range servers {
 		running, err := s.up()
-		if err != nil || !running.Leading() || e.wire.isPaused(s.id) {
+		if err != nil || e.wire.isPaused(s.id) {
 			continue
 		}
-		if z := running.Dump().Zxid; leader == nil || z > newest {
-			leader, newest = s, z
+		if term := running.LeadingTerm(); term > latest {
+			leader, latest = s, term
 		}
 	}
 	return leader
@@ -188,13 +192,8 @@ func (e *Ensemble) AwaitLeader(among ...*Server) (*Server, error) {
 	}
 	var leader *Server
 	err := e.await("one of the servers leads", func() bool {
-		for _, s := range among {
-			if running, err := s.up(); err == nil && running.Leading() {
-				leader = s
-				return true
-			}
-		}
-		return false
+		leader = e.leaderAmong(among)
+		return leader != nil
 	})
 	return leader, err
 }
@@ -313,7 +312,7 @@ func (e *Ensemble) Advance(d time.Duration) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), waitLimit)
 	defer cancel()
-	if err := running.Settle(ctx); err != nil && running.Leading() {
+	if err := running.Settle(ctx); err != nil && running.LeadingTerm() != 0 {
 		return fmt.Errorf("zktest: after the clock was moved: %w", err)
 	}
 	return nil

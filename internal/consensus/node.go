@@ -352,6 +352,21 @@ func (n *Node) startBarrier() (chan error, <-chan time.Time) {
 	return done, nil
 }
 
+// LeadingTerm is the term of Raft that this server leads, 0 if it does not. The
+// term is read first: a leader becomes a follower before its term changes.
+func (n *Node) LeadingTerm() uint64 {
+	select {
+	case <-n.raftSet:
+	default:
+		return 0
+	}
+	term := n.raft.CurrentTerm()
+	if n.raft.State() != raft.Leader {
+		return 0
+	}
+	return term
+}
+
 func (n *Node) setLeading(leading bool) {
 	if leading {
 		n.noTwin()

@@ -110,8 +110,16 @@ func (c *conn) intercepted(h proto.RequestHeader, body []byte, now time.Duration
 	return false, false, v.LoseReply
 }
 
-// Leading tells whether this server leads and has applied all of the log.
-func (s *Server) Leading() bool { return s.leading.Load() }
+// LeadingTerm is the Raft term in which this server leads and has applied all
+// of the log, 0 if it does not. Of two servers that think they lead, the one
+// with the later term does.
+func (s *Server) LeadingTerm() uint64 {
+	term := s.node.LeadingTerm()
+	if !s.leading.Load() {
+		return 0
+	}
+	return term
+}
 
 // Serving tells whether clients are served.
 func (s *Server) Serving() bool { return s.serves() }

@@ -41,7 +41,7 @@ func TestCurator(t *testing.T) {
 	// Ours first: one class stands in front of Curator's of the same name.
 	classPath := classes + string(filepath.ListSeparator) + jars
 	names := curatorClasses(t, jars)
-	compare(t, suite{name: "curator", races: curatorRace, run: func(t *testing.T, g target, only []string) map[string]Result {
+	compare(t, suite{name: "curator", races: curatorRace.MatchString, run: func(t *testing.T, g target, only []string) map[string]Result {
 		if only == nil {
 			return runJUnit(t, g, classPath, names)
 		}
@@ -113,8 +113,12 @@ var ownJVM = regexp.MustCompile(`\.TestReconfiguration(#|$)`)
 // event thread is about to set: the latch between them has been used up by the
 // first members heard of, when these are in another order than the servers that
 // the test named. The faster the answers, the closer the race: with ours one in
-// seven is lost, more on a busy machine.
-var curatorRace = regexp.MustCompile(`\.TestReconfiguration::test(Add|AddAsync|AddAndRemove|RemoveWithChroot)$`)
+// seven is lost, more on a busy machine. And one that wants its main thread to use
+// a client that it declared expired before the event thread replaces that client:
+// in a JVM that has just begun and on a busy machine it loses every other time,
+// on Apache too.
+var curatorRace = regexp.MustCompile(`\.TestReconfiguration::test(Add|AddAsync|AddAndRemove|RemoveWithChroot)$` +
+	`|\.TestRetryLoop::testRetryForeverWithSessionFailed$`)
 
 // runJUnit hands the classes to a few JVMs, each of which runs one after
 // another in its own process group.

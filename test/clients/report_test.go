@@ -57,3 +57,37 @@ func TestTheTableCountsEveryStatus(t *testing.T) {
 		}
 	}
 }
+
+// What fails on ours alone counts, however often it is tried; what fails on the
+// real server too, now and then, is tried until it passes.
+func TestWhatFailsOnApacheTooIsTriedLonger(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		apache Status // at the tries of alsoOnApache
+		passes int    // the try at which ours passes then
+		want   Status
+	}{
+		{"a race that both lose", Failed, raceTries, Passed},
+		{"a race that ours always loses", Failed, raceTries + 1, Failed},
+		{"ours alone", Passed, 1, Failed},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			tries := 0
+			s := suite{name: "planted", run: func(_ *testing.T, g target, names []string) map[string]Result {
+				if g.server == "apache" {
+					return map[string]Result{"a": {Status: row.apache}}
+				}
+				if tries++; tries == row.passes {
+					return map[string]Result{"a": {}}
+				}
+				return map[string]Result{"a": {Status: Failed}}
+			}}
+			apache := &Report{Tests: map[string]Result{"a": {}}}
+			ours := &Report{Tests: map[string]Result{"a": {Status: Failed}}}
+			alsoOnApache(t, s, apache, ours, targets[1])
+			if got := ours.Tests["a"].Status; got != row.want {
+				t.Errorf("status %v, want %v", got, row.want)
+			}
+		})
+	}
+}
