@@ -53,6 +53,10 @@ func (f *frozen) Persist(sink raft.SnapshotSink) error {
 func (f *frozen) Release() {
 	f.mu.Lock()
 	defer f.mu.Unlock() // who finds it released may go on
+	f.releaseLocked()
+}
+
+func (f *frozen) releaseLocked() {
 	if f.release != nil {
 		f.release()
 	}
@@ -62,23 +66,26 @@ func (f *frozen) Release() {
 // giveUp lets the state go, when it is not being written any more. It is called once
 // at most, and returns false if the node stops before. It
 // does not wait for Raft's main goroutine, which Persist may still wait for and which
-// waits for this: a state that is not being written yet is let go at once.
+// waits for this: a state that is not being written yet is let go at once, and never
+// will be.
 func (f *frozen) giveUp(stop <-chan struct{}) bool {
 	f.mu.Lock()
-	alive, writing := f.release != nil, f.writing
-	f.mu.Unlock()
-	if !alive {
+	defer f.mu.Unlock()
+	if f.release == nil {
 		return true
 	}
 	close(f.givenUp)
-	if writing {
+	if f.writing {
+		f.mu.Unlock()
 		select {
 		case <-f.ended:
 		case <-stop:
+			f.mu.Lock()
 			return false
 		}
+		f.mu.Lock()
 	}
-	f.Release()
+	f.releaseLocked()
 	return true
 }
 
