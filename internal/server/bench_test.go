@@ -1,13 +1,10 @@
 package server
 
 import (
-	"fmt"
 	"io"
 	"net"
 	"net/netip"
-	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -53,59 +50,4 @@ func BenchmarkRequestsBesideEachOther(b *testing.B) {
 		}
 		c.out.flush()
 	})
-}
-
-// BenchmarkTheFloorOfAFanOut is what no server can do without: a write of an event's
-// bytes to each of 9000 sockets, by one and by two goroutines, and (read-ns/event)
-// what the clients then need to read them.
-func BenchmarkTheFloorOfAFanOut(b *testing.B) {
-	const sockets = 9000
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		b.Fatal(err)
-	}
-	var ours [sockets]syscall.RawConn
-	var theirs [sockets]net.Conn
-	for i := range sockets {
-		if theirs[i], err = net.Dial("tcp", ln.Addr().String()); err != nil {
-			b.Fatal(err)
-		}
-		c, err := ln.Accept()
-		if err != nil {
-			b.Fatal(err)
-		}
-		defer func() { _, _ = c.Close(), theirs[i].Close() }()
-		if ours[i], err = c.(*net.TCPConn).SyscallConn(); err != nil {
-			b.Fatal(err)
-		}
-	}
-	event, in := make([]byte, 80), make([]byte, 512)
-	for _, writers := range []int{1, 2} {
-		b.Run(fmt.Sprintf("%d writers", writers), func(b *testing.B) {
-			var reading time.Duration
-			for b.Loop() {
-				var all sync.WaitGroup
-				for w := range writers {
-					all.Go(func() {
-						out := newPromptWriter()
-						for i := w; i < sockets; i += writers {
-							out.write(ours[i], event)
-						}
-					})
-				}
-				all.Wait()
-				b.StopTimer()
-				begin := time.Now()
-				for _, c := range theirs {
-					if _, err := c.Read(in); err != nil {
-						b.Fatal(err)
-					}
-				}
-				reading += time.Since(begin)
-				b.StartTimer()
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/sockets, "ns/event")
-			b.ReportMetric(float64(reading.Nanoseconds())/float64(b.N)/sockets, "read-ns/event")
-		})
-	}
 }
