@@ -17,7 +17,7 @@ the library would take the log to begin where it ends, behind what has been load
 */
 type frozen struct {
 	givenUp chan struct{} // closed by giveUp
-	ended   chan struct{} // closed when Persist has returned
+	ended   chan struct{} // closed by Release after Persist has begun
 
 	mu      sync.Mutex
 	persist func(w io.Writer) error // guarded by mu; nil when released
@@ -45,14 +45,18 @@ func (f *frozen) Persist(sink raft.SnapshotSink) error {
 	if persist == nil {
 		return errGivenUp
 	}
-	defer close(f.ended)
 	return persist(&endable{sink, f.givenUp})
 }
 
-// Release implements raft.FSMSnapshot.
+// Release implements raft.FSMSnapshot. Raft calls it when the snapshot is among the
+// others and the log is trimmed, or has failed.
 func (f *frozen) Release() {
 	f.mu.Lock()
 	defer f.mu.Unlock() // who finds it released may go on
+	if f.writing {
+		f.writing = false
+		close(f.ended)
+	}
 	f.releaseLocked()
 }
 
@@ -63,10 +67,11 @@ func (f *frozen) releaseLocked() {
 	f.persist, f.release = nil, nil
 }
 
-// giveUp lets the state go, when it is not being written any more. It is called once
-// at most, and returns false if the node stops before. It
-// does not wait for Raft's main goroutine, which Persist may still wait for and which
-// waits for this: a state that is not being written yet is let go at once, and never
+// giveUp lets the state go, when it is not being written any more and Raft has done
+// with it: it would take an own snapshot that ends later than the leader's for the
+// newer one. It is called once at most, and returns false if the node stops before. It
+// does not wait for Raft's main goroutine, which waits for this and which Raft asks
+// before Persist: a state that is not being written yet is let go at once, and never
 // will be.
 func (f *frozen) giveUp(stop <-chan struct{}) bool {
 	f.mu.Lock()

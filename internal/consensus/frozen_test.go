@@ -36,6 +36,7 @@ func TestAStateThatIsLetGoIsNotBeingWritten(t *testing.T) {
 			defer close(wrote)
 			<-begin
 			_ = own.Persist(discardSink{})
+			own.Release()
 		}()
 		close(begin)
 		own.giveUp(nil)

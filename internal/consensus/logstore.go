@@ -217,7 +217,31 @@ func (s *logStore) StoreLogs(logs []*raft.Log) error {
 	if err := s.awaitSync(everything); err != nil {
 		return err
 	}
+	if err := s.dropBehindSnapshot(logs[0].Index); err != nil {
+		return err
+	}
 	return s.store(logs)
+}
+
+// dropBehindSnapshot empties a log that ends before a snapshot, when the first entry
+// behind the snapshot comes. The library does so once it has loaded what the leader
+// sent; it never did if this server was stopped while it loaded it, and goes on from
+// the snapshot after a start. raft-wal would refuse the entry for ever, and in bbolt
+// there would be a gap.
+func (s *logStore) dropBehindSnapshot(next uint64) error {
+	if known, _ := s.mark.get(); next <= known+1 {
+		return nil // the usual case: it follows what was synced last
+	}
+	last, err := s.LastIndex()
+	if err != nil || last == 0 || next <= last+1 || next-1 > s.covered() {
+		return err
+	}
+	first, err := s.FirstIndex()
+	if err != nil {
+		return err
+	}
+	s.logger.Info("the log ends before the snapshot that was loaded; it begins anew behind it", "last", last, "next", next)
+	return s.DeleteRange(first, last)
 }
 
 // store appends entries and returns once they are synced.

@@ -180,10 +180,7 @@ func (n *Node) shutdown() {
 	n.stopOnce.Do(func() {
 		close(n.stop)
 		n.batcher.shut()
-		if n.port != nil {
-			_ = n.network.Close() // first, so that the library does not complain of the port
-			n.port.close()
-		}
+		n.closePort()
 		go func() {
 			// Futures first: the library never resolves one that still waits
 			// in its channel when it is shut down.
@@ -196,6 +193,14 @@ func (n *Node) shutdown() {
 			close(n.down)
 		}()
 	})
+}
+
+// closePort stops to listen for peers, and breaks their connections.
+func (n *Node) closePort() {
+	if n.port != nil {
+		_ = n.network.Close() // first, so that the library does not complain of the port
+		n.port.close()
+	}
 }
 
 // Close stops the node and closes its files, within CloseTimeout. If a disk

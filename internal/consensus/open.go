@@ -41,6 +41,7 @@ func Open(cfg Config, sm StateMachine, events Events) (_ *Node, err error) {
 	defer close(n.opened)
 	defer func() {
 		if err != nil {
+			n.closePort()
 			_ = n.closeFiles()
 		}
 	}()
