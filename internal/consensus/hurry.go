@@ -124,7 +124,8 @@ func (n *Node) insist(turn int, why string) {
 	}
 }
 
-// campaign has this server's Raft campaign without a pre-vote, if it is a follower.
+// campaign has this server's Raft campaign without a pre-vote. It does so whatever it
+// is: a candidate begins a later term, and a leader would lose its own.
 func (n *Node) campaign() {
 	n.network.inject(&raft.TimeoutNowRequest{RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax}})
 }

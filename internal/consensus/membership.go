@@ -1,7 +1,6 @@
 package consensus
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -137,26 +136,6 @@ func (n *Node) Membership() Membership {
 	m.WaitsFor = n.memberWait
 	n.mu.Unlock()
 	return m
-}
-
-// AwaitMembership returns nil once Raft's configuration is the wanted one, as
-// committed under this leader, and ErrNotLeader when it does not lead.
-func (n *Node) AwaitMembership(ctx context.Context) error {
-	for {
-		if !n.leading.Load() {
-			return ErrNotLeader
-		}
-		if n.Membership().Settled {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-n.stop:
-			return ErrStopped
-		case <-time.After(memberHaste / 2):
-		}
-	}
 }
 
 // configuration is Raft's newest configuration, and whether it is committed.

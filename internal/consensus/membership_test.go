@@ -1,7 +1,6 @@
 package consensus
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -107,17 +106,10 @@ func (c *company) want(ids ...int) {
 			c.t.Fatal(err)
 		}
 	}
-	for {
-		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-		err := c.leader().AwaitMembership(ctx)
-		cancel()
-		if err == nil {
-			break
-		}
-		if !errors.Is(err, ErrNotLeader) {
-			c.t.Fatalf("%v: %+v", err, c.leader().Membership())
-		}
-	}
+	eventuallyTrue(c.t, "the membership is the wanted one", func() bool {
+		leader := c.leader()
+		return leader.leading.Load() && leader.Membership().Settled
+	})
 	m := c.leader().Membership()
 	slices.SortFunc(peers, func(a, b Peer) int { return a.ID - b.ID })
 	if !slices.Equal(m.Current, peers) {

@@ -40,6 +40,7 @@ type transfer struct {
 	index    uint64        // the server has the entries up to it
 	moved    time.Time     // when it last got on
 	patience time.Duration // how long it may stand still
+	loaded   bool          // it has said that it is as far as the snapshot
 	held     bool          // the log has been kept for it
 }
 
@@ -81,8 +82,11 @@ func (w *watched) Read(b []byte) (int, error) {
 func (r *retention) applied(id raft.ServerID, index uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if t := r.transfers[id]; t != nil && index > t.index {
-		t.index, t.moved = index, r.now()
+	if t := r.transfers[id]; t != nil && index >= t.index {
+		t.loaded = true
+		if index > t.index {
+			t.index, t.moved = index, r.now()
+		}
 	}
 }
 
@@ -116,7 +120,7 @@ func (r *retention) lowest(index, newest uint64) (low uint64, whose raft.ServerI
 	for id, t := range r.transfers {
 		idle := r.now().Sub(t.moved)
 		switch {
-		case t.index >= newest:
+		case t.loaded && t.index >= newest: // one of the newest snapshot may just have begun
 			delete(r.transfers, id)
 			continue
 		case idle > t.patience:

@@ -114,6 +114,13 @@ func TestTheLogIsKeptForAReceiverThatGetsOn(t *testing.T) {
 			r.applied("2-2", newest)
 			r.cut(wanted, newest)
 		}, cut: wanted},
+		{name: "that is sent the newest snapshot and has not loaded it", do: func(r *retention, _ io.Reader, _ func(time.Duration)) {
+			r.cut(50, 50)
+		}, cut: 49},
+		{name: "that has loaded the newest snapshot", do: func(r *retention, _ io.Reader, _ func(time.Duration)) {
+			r.applied("2-2", 50)
+			r.cut(50, 50)
+		}, cut: wanted},
 		{name: "of another leader", do: func(r *retention, _ io.Reader, _ func(time.Duration)) { r.clear() }, cut: wanted},
 		{name: "beside others that are further", do: func(r *retention, _ io.Reader, _ func(time.Duration)) {
 			r.begin("3-3", 70, 0, nil)
