@@ -39,9 +39,15 @@ func (d *disk) begin() { d.running.Store(d.now().UnixNano()) }
 func (d *disk) end()   { d.running.Store(0) }
 
 // stalledFor tells whether an append has been running for longer than limit.
-func (d *disk) stalledFor(limit time.Duration) bool {
+func (d *disk) stalledFor(limit time.Duration) bool { return d.runningFor() > limit }
+
+// runningFor is how long the append that is under way has been running, 0 for none.
+func (d *disk) runningFor() time.Duration {
 	start := d.running.Load()
-	return start != 0 && d.now().UnixNano()-start > int64(limit)
+	if start == 0 {
+		return 0
+	}
+	return time.Duration(d.now().UnixNano() - start)
 }
 
 // refusal is why no append may be tried any more, or nil.

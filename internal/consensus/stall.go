@@ -46,7 +46,7 @@ func (n *Node) saysStalled(stalled bool) {
 func (n *Node) diskStalled(stalled bool) (barrier chan error, again <-chan time.Time) {
 	leader := n.raft.State() == raft.Leader
 	if stalled && leader {
-		n.logger.Error("the disk of the log does not answer; this leader gives way", "after", n.cfg.DiskStallLimit)
+		n.logger.Error("the disk of the log does not answer; this leader gives way", "after", n.cfg.DiskStallLimit, "waited", n.disk.runningFor())
 		n.port.mute(true)
 		n.leads(false)
 		n.batcher.giveUp(ErrNotLeader, true)
