@@ -87,3 +87,11 @@ func TestAnEnsembleThatStartsAgainAsAWholeWaitsForNoTimer(t *testing.T) {
 		}
 	}
 }
+
+// A leader whose process is gone is replaced because its port is shut: no timer
+// would help for an hour.
+func TestALeaderWhoseProcessIsGoneIsReplacedWithoutATimer(t *testing.T) {
+	leader, others, _ := untimed(t)
+	leader.shutdown() // without handing over, as if it were killed
+	leaderOf(t, others)
+}
