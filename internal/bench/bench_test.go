@@ -1,7 +1,9 @@
 package bench
 
 import (
+	"encoding/json"
 	"errors"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -249,5 +251,36 @@ func TestErrorsAreCountedByName(t *testing.T) {
 	var out strings.Builder
 	if err := WriteTable(&out, []Result{r}); err != nil || !strings.Contains(out.String(), "2 answers with error NoNode") {
 		t.Errorf("table, error %v:\n%s", err, out.String())
+	}
+}
+
+// What the client cost is told for all kills together, as its share of the time in
+// which load was on.
+func TestAFailoversClientIsThatOfAllKills(t *testing.T) {
+	one := Client{CPUSeconds: 1, Seconds: 10, Share: 0.05, Busy: 0.5, LoadBefore: "1", LoadAfter: "2"}
+	two := Client{CPUSeconds: 9, Seconds: 30, Share: 0.17, Busy: 0.9, LoadBefore: "3", LoadAfter: "4"}
+	want := Client{CPUSeconds: 10, Seconds: 40, Share: 0.14, Busy: 0.8, LoadBefore: "1", LoadAfter: "4"}
+	got := Client{}.and(one).and(two)
+	for what, far := range map[string]float64{
+		"seconds": got.Seconds - want.Seconds, "CPU": got.CPUSeconds - want.CPUSeconds, "share": got.Share - want.Share, "busy": got.Busy - want.Busy,
+	} {
+		if math.Abs(far) > 1e-9 {
+			t.Errorf("%s: %+v, want %+v", what, got, want)
+		}
+	}
+	two.Busy = -1
+	if got := one.and(two); got.Busy != -1 {
+		t.Errorf("busy %v, and one stretch did not tell", got.Busy)
+	}
+	var out strings.Builder
+	if err := WriteFailover(&out, []FailoverResult{{System: "x", GapMillis: []float64{1}, WorstMillis: []float64{2}, Client: got}}); err != nil {
+		t.Fatal(err)
+	}
+	if said := "the client used 14% of the machine's processors, all together 80%; load average 1 to 4"; !strings.Contains(out.String(), said) {
+		t.Errorf("no %q in\n%s", said, out.String())
+	}
+	text, err := json.Marshal(FailoverResult{Client: want})
+	if err != nil || !strings.Contains(string(text), `"client":{"cpu_seconds":10,"seconds":40,"share":0.14`) {
+		t.Errorf("%s, error %v", text, err)
 	}
 }

@@ -63,6 +63,8 @@ type FailoverResult struct {
 	// longest.
 	GapMillis   []float64 `json:"gap_ms"`
 	WorstMillis []float64 `json:"worst_client_gap_ms"`
+	// Client is what the load cost while it was on; the servers are other processes.
+	Client Client `json:"client"`
 }
 
 // Failover kills leaders under load.
@@ -87,10 +89,12 @@ func Failover(ctx context.Context, o FailoverOptions, progress io.Writer) ([]Fai
 	}
 	for kill := range o.Kills {
 		for i, r := range rigs {
+			m := newMeter()
 			any, worst, err := r.killLeader(ctx, o)
 			if err != nil {
 				return results, fmt.Errorf("%s, kill %d: %w", o.Systems[i].Name, kill+1, err)
 			}
+			results[i].Client = results[i].Client.and(m.read())
 			results[i].Writes = r.load.writes()
 			results[i].GapMillis = append(results[i].GapMillis, millis(any))
 			results[i].WorstMillis = append(results[i].WorstMillis, millis(worst))
@@ -183,6 +187,7 @@ func WriteFailover(w io.Writer, results []FailoverResult) error {
 	for _, r := range results {
 		fmt.Fprintf(&b, "%-12s %6d %12.0f %12.0f %16.0f %16.0f %12d\n", r.System, len(r.GapMillis),
 			median(r.GapMillis), slices.Max(r.GapMillis), median(r.WorstMillis), slices.Max(r.WorstMillis), r.Writes)
+		fmt.Fprintf(&b, "%-12s %s\n", "", r.Client)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

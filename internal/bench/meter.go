@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"fmt"
 	"os"
 	"runtime"
 	"strconv"
@@ -23,6 +24,33 @@ type Client struct {
 	// LoadBefore and LoadAfter are the machine's load average of a minute.
 	LoadBefore string `json:"load_before"`
 	LoadAfter  string `json:"load_after"`
+}
+
+// and adds what a later stretch of the same run cost; the time between is not in it.
+func (c Client) and(later Client) Client {
+	if c.Seconds == 0 {
+		return later
+	}
+	sum := Client{
+		CPUSeconds: c.CPUSeconds + later.CPUSeconds, Seconds: c.Seconds + later.Seconds, Busy: -1,
+		LoadBefore: c.LoadBefore, LoadAfter: later.LoadAfter,
+	}
+	mean := func(a, b float64) float64 { return (a*c.Seconds + b*later.Seconds) / sum.Seconds }
+	sum.Share = mean(c.Share, later.Share)
+	if c.Busy >= 0 && later.Busy >= 0 {
+		sum.Busy = mean(c.Busy, later.Busy)
+	}
+	return sum
+}
+
+// String is for people.
+func (c Client) String() string {
+	all := "unknown"
+	if c.Busy >= 0 {
+		all = fmt.Sprintf("%.0f%%", 100*c.Busy)
+	}
+	return fmt.Sprintf("the client used %.0f%% of the machine's processors, all together %s; load average %s to %s",
+		100*c.Share, all, c.LoadBefore, c.LoadAfter)
 }
 
 // meter measures what the client costs.

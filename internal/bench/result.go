@@ -102,8 +102,7 @@ func WriteTable(w io.Writer, results []Result) error {
 		l := r.Latency
 		fmt.Fprintf(&b, "%-14s %12.0f %-9s %9.3f %9.3f %9.3f %9.3f %9.3f %9.3f\n", r.Workload, r.PerSecond, r.Unit,
 			l.Mean/1000, l.P50/1000, l.P90/1000, l.P99/1000, l.P999/1000, l.Max/1000)
-		fmt.Fprintf(&b, "%-14s the client used %.0f%% of the machine's processors, all together %.0f%%; load average %s to %s\n",
-			"", 100*r.Client.Share, 100*r.Client.Busy, r.Client.LoadBefore, r.Client.LoadAfter)
+		fmt.Fprintf(&b, "%-14s %s\n", "", r.Client)
 		for name, n := range r.Errors {
 			fmt.Fprintf(&b, "%-14s %12d answers with error %s\n", "", n, name)
 		}

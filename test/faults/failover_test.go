@@ -27,6 +27,9 @@ func TestBenchFailoverMeasuresTheTimeWithoutWrites(t *testing.T) {
 	if len(r.GapMillis) != 2 || len(r.WorstMillis) != 2 || r.Writes == 0 {
 		t.Errorf("two kills gave %+v", r)
 	}
+	if c := r.Client; c.CPUSeconds <= 0 || c.Seconds < 2 || c.Share <= 0 || c.Share > 1 {
+		t.Errorf("two kills with half a second before and after each cost the client %+v", c)
+	}
 	for i := range r.GapMillis {
 		if r.GapMillis[i] <= 0 || r.GapMillis[i] > r.WorstMillis[i] {
 			t.Errorf("kill %d: all clients waited %v ms, the worst one %v ms", i+1, r.GapMillis[i], r.WorstMillis[i])
