@@ -50,7 +50,8 @@ fuzz:
 	done
 
 # Ours and the real ZooKeeper by turns; see docs/performance.md. BENCHFLAGS is
-# for the driver, for instance BENCHFLAGS="-turns 1 -rows read,write,memory".
+# for the driver, for instance BENCHFLAGS="-turns 1 -rows read,write,memory", and
+# with -log-store bolt in it every row is taken with that log store.
 bench:
 	$(GO) test ./test/bench -run '^$$' -bench Apache -benchtime 1x -timeout 6h -args $(BENCHFLAGS)
 

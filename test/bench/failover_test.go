@@ -13,7 +13,7 @@ func failoverOptions(b *testing.B) bench.FailoverOptions {
 	o := bench.DefaultFailoverOptions()
 	o.Dir = b.TempDir()
 	o.Systems = []bench.System{
-		{Name: "zooraft", Command: []string{peer.ZooraftBinary(b, false), "serve"}},
+		{Name: "zooraft", Command: []string{peer.ZooraftBinary(b, false), "serve", "-Dzookeeper.raftLogStore=" + *logStore}},
 		{Name: "apache", Command: []string{"java", "-Xmx4g", "-Dzookeeper.admin.enableServer=false", "-cp", peer.ApacheClasspath(b), peer.ApacheServerClass}},
 	}
 	return o
