@@ -16,7 +16,7 @@ COMPARETIME ?= 200ms
 # Pinned, as everything that the suites fetch.
 BENCHSTAT ?= golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
 
-.PHONY: build test lint race soak fullload fuzz bench bench-report bench-compare failover cover image clean
+.PHONY: build test lint race soak fullload fuzz bench bench-report bench-compare bench-embedding failover cover image clean
 
 # One static binary, as in the container image.
 build:

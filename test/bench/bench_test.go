@@ -19,7 +19,7 @@ import (
 
 var (
 	rows = flag.String("rows", "all", "comma list of rows: read, mixed-90, mixed-50, write, tail, latency, fanout, ephemerals, "+
-		"memory, snapshot, start, sessions, idle, failover, log, cores")
+		"small, memory, snapshot, start, sessions, idle, failover, log, cores")
 	turns       = flag.Int("turns", 3, "turns; in each both systems start anew with fresh data")
 	servers     = flag.String("servers", "1,3", "comma list of the sizes of ensembles for the rows of load")
 	connections = flag.Int("connections", 64, "connections of the rows of load")
@@ -53,7 +53,7 @@ func BenchmarkAgainstApache(b *testing.B) {
 		fmt.Printf("turn %d of %d, load average %s\n", turnNow+1, *turns, loadAverage(b))
 		b.Run(fmt.Sprintf("turn%d", turnNow+1), func(b *testing.B) {
 			for _, n := range strings.Split(*servers, ",") {
-				if anyWanted("read", "mixed-90", "mixed-50", "write", "tail", "latency", "fanout", "ephemerals") {
+				if anyWanted("read", "mixed-90", "mixed-50", "write", "tail", "latency", "fanout", "ephemerals", "small") {
 					var size int
 					if _, err := fmt.Sscan(n, &size); err != nil {
 						b.Fatal(err)

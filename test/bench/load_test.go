@@ -46,6 +46,9 @@ func loadRows(b *testing.B, n int, s *samples) {
 			fanOut(b, site, n, s)
 		}
 	}
+	if wanted("small") && n == 3 {
+		smallRows(b, sites, s)
+	}
 	if wanted("ephemerals") && n == 1 {
 		for _, site := range sites {
 			r := site.load(b, site.addresses(), "ephemerals", "--nodes", "10000", "--value-size", "10")
@@ -53,6 +56,25 @@ func loadRows(b *testing.B, n int, s *samples) {
 		}
 	}
 }
+
+// smallRows has more and more clients set a hundred bytes, one at a time each.
+func smallRows(b *testing.B, sites []*site, s *samples) {
+	for i, clients := range smallClients {
+		args := append(window(), "--connections", fmt.Sprint(clients), "--outstanding", "1", "--value-size", "100")
+		for _, site := range byTurns(sites, i) {
+			var r bench.Result
+			used := site.during(b, func() { r = site.load(b, site.addresses(), "write", args...) })
+			key := fmt.Sprintf("small/%d/3", clients)
+			s.add(site.kind, key, r.PerSecond)
+			s.add(site.kind, fmt.Sprintf("small/p99/%d/3", clients), r.Latency.P99)
+			s.standOn(site.kind, key, r, used, "write")
+			s.note(site.kind, key, "%s", describe(r, used, "write"))
+		}
+	}
+}
+
+// smallClients are the connections of the row small: those of case 65.
+var smallClients = []int{1, 16, 128, 512}
 
 // coresRow reads from our server with one and with two processors.
 func coresRow(b *testing.B, s *samples) {

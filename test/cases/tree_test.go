@@ -192,3 +192,57 @@ func TestAQuotaOnlyWarnsWhenItIsNotEnforced(t *testing.T) {
 		c.create(top+"/"+name, nil)
 	}
 }
+
+// Case 68: what operations.md offers in place of a limit of memory. A full hard quota
+// refuses growth in so many words, and nothing else: reads, writes that do not grow
+// and deletes pass, others are not concerned, and growth passes by itself once there
+// is room, also where the limit was set below what was there already.
+func TestAFullHardQuotaRefusesGrowthAndNothingElse(t *testing.T) {
+	both(t, func(t *testing.T, s *peer.Server) {
+		c := open(t, s)
+		top, elsewhere := c.top(), c.top()
+		grows := func(want proto.ErrCode) {
+			t.Helper()
+			c.want(want, proto.OpCreate, createBody(proto.OpCreate, top+"/new", make([]byte, 300), nil, 0))
+			c.want(want, proto.OpSetData, setBody(top+"/a", make([]byte, 700), -1))
+			if want != proto.ErrOK {
+				if got := codes(c.multi(opSet(elsewhere, []byte("x")), opSet(top+"/a", make([]byte, 700)))); got[1] != want {
+					t.Errorf("growth in a multi: %v", got)
+				}
+			}
+		}
+		others := func() {
+			t.Helper()
+			if data, st := c.get(top + "/a"); len(data) != int(st.DataLength) || len(c.list(top)) == 0 {
+				t.Errorf("reads below a full quota: %d bytes, %+v, %v", len(data), st, c.list(top))
+			}
+			c.set(top+"/a", make([]byte, 400)) // as long as it is
+			c.set(elsewhere, make([]byte, 2000))
+			c.create(elsewhere+"/n", nil)
+			c.delete(elsewhere + "/n")
+		}
+		setQuota(c, top, 100, 1000)
+		c.create(top+"/a", make([]byte, 400))
+		c.create(top+"/b", make([]byte, 350))
+		c.create(top+"/c", make([]byte, 240))
+		grows(proto.ErrQuotaExceeded)
+		others()
+		c.delete(top + "/b")
+		c.delete(top + "/c")
+		grows(proto.ErrOK)
+
+		c.set(top+"/a", make([]byte, 100))
+		c.delete(top + "/new")
+		for n := range 4 {
+			c.create(fmt.Sprintf("%s/%d", top, n), nil)
+		}
+		c.set(proto.PathQuota+top+"/zookeeper_limits", []byte("count=-1,bytes=-1;byteHardLimit=50;countHardLimit=3"))
+		c.want(proto.ErrQuotaExceeded, proto.OpCreate, createBody(proto.OpCreate, top+"/5", nil, nil, 0))
+		c.want(proto.ErrQuotaExceeded, proto.OpSetData, setBody(top+"/a", make([]byte, 101), -1))
+		c.set(top+"/a", make([]byte, 100)) // as long as it is
+		for n := range 4 {
+			c.delete(fmt.Sprintf("%s/%d", top, n))
+		}
+		c.create(top+"/5", nil)
+	})
+}

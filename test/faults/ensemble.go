@@ -128,11 +128,12 @@ func (e *ensemble) role(id int) string {
 	return peers[strings.LastIndex(peers, ":")+1:]
 }
 
-// file is the server lines as all files should have them.
+// file is the server lines as all files should have them, in membersIn's order.
 func (e *ensemble) file() (lines []string) {
-	for _, id := range slices.Sorted(maps.Keys(e.lines)) {
-		lines = append(lines, fmt.Sprintf("server.%d=%s", id, e.lines[id]))
+	for id, line := range e.lines {
+		lines = append(lines, fmt.Sprintf("server.%d=%s", id, line))
 	}
+	slices.Sort(lines)
 	return lines
 }
 

@@ -1,11 +1,14 @@
 // Command soak runs for as long as it is told what shows itself only sometimes:
-// the rooms' tests in another order, a snapshot of a gigabyte, clients through
-// failovers, writes of every length around the code's bounds, random faults with
-// three and five servers on both log stores, and full load. It prints the seed of
-// each part as it begins, and a line of results as a table's row when it ends. The
-// first failure ends it.
+// the rooms' tests in another order (rooms), a snapshot of a gigabyte (snapshot), a
+// server that lags behind a large tree over slow links (lagging), the cases that have
+// a larger form (cases), clients through failovers (clients), writes of every length
+// around the code's bounds (lengths), random faults with three, five and seven servers
+// by turns, on both log stores (faults), and full load (load). It prints the seed of
+// each part as it begins, and a line of results as a table's row when it ends, which
+// tells the number of servers. The first failure ends it.
 //
 //	go run ./test/soak -time 1h
+//	go run ./test/soak -time 10m -only lengths,faults
 //
 // FAULTS_SEED repeats the random faults of a run, and the rooms' order.
 package main
@@ -57,6 +60,14 @@ var parts = []part{
 	{"load", (*soak).load},
 }
 
+// names are those of all parts.
+func names() (all []string) {
+	for _, p := range parts {
+		all = append(all, p.name)
+	}
+	return all
+}
+
 // soak is one run.
 type soak struct {
 	ctx  context.Context
@@ -66,7 +77,7 @@ type soak struct {
 
 func main() {
 	length := flag.Duration("time", time.Hour, "how long all of it takes")
-	only := flag.String("only", "", "comma-separated parts to run: rooms, snapshot, lagging, cases, clients, faults, load; empty runs all")
+	only := flag.String("only", "", "comma-separated parts to run: "+strings.Join(names(), ", ")+"; empty runs all")
 	flag.Parse()
 	if err := run(*length, *only); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -200,8 +211,8 @@ func (s *soak) faults(until time.Time) error {
 		if length < checks {
 			return nil
 		}
-		store, servers := []string{"wal", "bolt"}[n%2], 3+2*(n/2%2)
-		seed := s.seed + uint64(n/2+n/4) // its parity picks how members change
+		store, servers := []string{"wal", "bolt"}[n%2], 3+2*(n/2%3)
+		seed := s.seed + uint64(n/2) // its parity picks how members change: each size has both by turns
 		out, err := s.test(fmt.Sprintf("random faults, %d servers, %s, seed %d", servers, store, seed), []string{
 			fmt.Sprintf("FAULTS_SEED=%d", seed), "FAULTS_STORE=" + store, fmt.Sprintf("FAULTS_SERVERS=%d", servers),
 			fmt.Sprintf("FAULTS_SECONDS=%.0f", length.Seconds())}, "-v", "-run=Random", "./test/faults")
