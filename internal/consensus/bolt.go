@@ -20,6 +20,8 @@ type boltLog struct {
 
 func (boltLog) confirm() error { return nil }
 
+func (boltLog) room() int { return 0 }
+
 // StoreLog implements raft.LogStore.
 func (b boltLog) StoreLog(l *raft.Log) error { return b.StoreLogs([]*raft.Log{l}) }
 

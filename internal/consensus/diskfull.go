@@ -24,50 +24,88 @@ func (s *logStore) canHeal(err error) bool {
 // it must hold, and append what is not in it yet. The failed append is never
 // retried on the same open file: what it left there is unknown.
 func (s *logStore) appendWhenSpace(sealed []*raft.Log, cause error) error {
-	if isNoSpace(cause) {
-		s.disk.setFull(true)
-	}
 	size := 64 * kib
 	for _, l := range sealed {
 		size += 2 * len(l.Data)
 	}
+	// Raft appends in order, so all before this append were acknowledged.
+	acknowledged := sealed[0].Index - 1
+	return s.whenSpace(size, cause, func() error {
+		// The failed append may have reached the file after all, without a sync.
+		if err := s.reopen(acknowledged); err != nil {
+			return err
+		}
+		return s.eng.StoreLogs(sealed)
+	})
+}
+
+// whenSpace calls again, with the log store locked, until it is through, each time
+// after a probe of a size has found room. A log that needs a new segment, or could
+// not be opened, is left alone until there is room for a segment: until then it can
+// be read, and an open that fails leaves descriptors of raft-wal behind.
+func (s *logStore) whenSpace(size int, cause error, again func() error) error {
+	room := 0
 	for attempt := 0; ; attempt++ {
+		if isNoSpace(cause) {
+			s.disk.setFull(true)
+		}
+		if needsSegment(cause) {
+			room = s.segmentRoom()
+		}
 		if attempt > 0 || isNoSpace(cause) {
 			if !s.disk.wait(s.interval) {
 				return ErrStopped
 			}
 		}
-		if err := s.probe(size); err != nil {
+		if err := s.probe(size, room); err != nil {
 			if isNoSpace(err) {
 				s.disk.setFull(true)
 				continue
 			}
 			return s.disk.fail(fmt.Errorf("%w: %w", ErrDiskFailed, err))
 		}
-		err := s.reopenAndAppend(sealed)
-		if err == nil {
+		if cause = s.locked(again); cause == nil {
 			s.disk.setFull(false)
 			return nil
 		}
-		if !s.canHeal(err) || attempt > 0 && errors.Is(err, wal.ErrSealed) {
-			return s.disk.fail(fmt.Errorf("%w: %w", ErrDiskFailed, err))
-		}
-		if isNoSpace(err) {
-			s.disk.setFull(true)
+		if !s.canHeal(cause) || attempt > 0 && errors.Is(cause, wal.ErrSealed) && !isNoSpace(cause) {
+			return s.disk.fail(fmt.Errorf("%w: %w", ErrDiskFailed, cause))
 		}
 	}
+}
+
+func (s *logStore) locked(call func() error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return call()
+}
+
+// errReopen marks what went wrong before the log was open again.
+var errReopen = errors.New("reopen the log")
+
+// needsSegment tells failures of which a new segment may be the way out.
+func needsSegment(err error) bool {
+	return errors.Is(err, wal.ErrSealed) || errors.Is(err, errReopen)
+}
+
+// segmentRoom is how much space a new file of the log takes at once, in bytes.
+func (s *logStore) segmentRoom() int {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.eng.room()
 }
 
 // probeName is the file by which space is looked for.
 const probeName = "probe" + tempSuffix
 
-// probe writes, syncs and removes a file of the given size.
-func (s *logStore) probe(size int) error {
+// probe allocates a file of room bytes as raft-wal does a segment, writes and syncs
+// size bytes in it, and removes it.
+func (s *logStore) probe(size, room int) error {
 	err := s.fs.Delete(s.probeDir, probeName)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("probe for space: %w", err)
 	}
-	f, err := s.fs.Create(s.probeDir, probeName, 0)
+	f, err := s.fs.Create(s.probeDir, probeName, uint64(room))
 	if err != nil {
 		return fmt.Errorf("probe for space: %w", err)
 	}
@@ -85,11 +123,16 @@ func (s *logStore) probe(size int) error {
 	return nil
 }
 
-func (s *logStore) reopenAndAppend(sealed []*raft.Log) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// reopen closes the log, opens it, compares it with what it must hold, and removes
+// what is behind acknowledged. It is called with the lock.
+func (s *logStore) reopen(acknowledged uint64) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("%w: %w", errReopen, err)
+		}
+	}()
 	_ = s.eng.Close() // it has failed; its files are judged below
-	s.eng = closedEngine{}
+	s.eng = closedEngine{segment: s.eng.room()}
 	acknowledgedMark, _ := s.mark.get()
 	eng, err := s.open(false, acknowledgedMark)
 	if err != nil {
@@ -100,22 +143,19 @@ func (s *logStore) reopenAndAppend(sealed []*raft.Log) error {
 	if err != nil {
 		return err
 	}
-	// Raft appends in order, so all before this append were acknowledged.
-	acknowledged := sealed[0].Index - 1
 	if err := s.compareReopened(eng, acknowledged, last); err != nil {
 		return err
 	}
 	if err := eng.confirm(); err != nil {
 		return err
 	}
-	// The failed append may have reached the file after all, without a sync.
 	if last > acknowledged {
 		if err := eng.DeleteRange(acknowledged+1, last); err != nil {
 			return err
 		}
 	}
 	s.suspect.Store(false)
-	return eng.StoreLogs(sealed)
+	return nil
 }
 
 // compareReopened refuses a log that lost an acknowledged entry while closed.
@@ -139,8 +179,27 @@ func (s *logStore) compareReopened(eng engine, acknowledged, last uint64) error 
 	return nil
 }
 
+// read reads an entry, once the log is open again if a full disk keeps it closed.
+func (s *logStore) read(index uint64, out *raft.Log) error {
+	for {
+		s.mu.RLock()
+		_, closed := s.eng.(closedEngine)
+		var err error
+		if !closed {
+			err = readEntry(s.eng, index, out)
+		}
+		s.mu.RUnlock()
+		if !closed {
+			return err
+		}
+		if !s.disk.wait(s.interval) {
+			return ErrStopped
+		}
+	}
+}
+
 // closedEngine stands where no log is open.
-type closedEngine struct{}
+type closedEngine struct{ segment int }
 
 func (closedEngine) FirstIndex() (uint64, error)      { return 0, ErrStopped }
 func (closedEngine) LastIndex() (uint64, error)       { return 0, ErrStopped }
@@ -150,3 +209,4 @@ func (closedEngine) StoreLogs([]*raft.Log) error      { return errSuspect }
 func (closedEngine) DeleteRange(uint64, uint64) error { return errSuspect }
 func (closedEngine) Close() error                     { return nil }
 func (closedEngine) confirm() error                   { return nil }
+func (c closedEngine) room() int                      { return c.segment }

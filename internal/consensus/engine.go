@@ -16,6 +16,9 @@ type engine interface {
 	// evidence and is complete: only now may files that the store thinks are
 	// left over be removed.
 	confirm() error
+
+	// room is how much space a new file takes at once, in bytes; 0 if none does.
+	room() int
 }
 
 // engineOpener opens one log store. It is called at start and after a full

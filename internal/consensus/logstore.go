@@ -171,9 +171,10 @@ func (s *logStore) GetLog(index uint64, out *raft.Log) error {
 	if s.cache.get(index, out) {
 		return nil
 	}
-	s.mu.RLock()
-	err := readEntry(s.eng, index, out)
-	s.mu.RUnlock()
+	err := s.read(index, out)
+	if errors.Is(err, ErrStopped) {
+		return err
+	}
 	if err == nil || errors.Is(err, raft.ErrLogNotFound) || !s.patient.Load() || index <= s.covered() {
 		return err
 	}

@@ -125,6 +125,8 @@ type memoryEngine struct{ *raft.InmemStore }
 
 func (memoryEngine) confirm() error { return nil }
 
+func (memoryEngine) room() int { return 0 }
+
 // Close implements io.Closer.
 func (memoryEngine) Close() error { return nil }
 

@@ -20,6 +20,7 @@ type walLog struct {
 	*wal.WAL
 	files    *heldFiles
 	rotation *rotation
+	segment  int // size of a segment, in bytes
 }
 
 // walAppendBytes bounds one append to raft-wal: 4 MiB, or one longer entry. A
@@ -39,6 +40,9 @@ func (w *walLog) StoreLogs(logs []*raft.Log) error {
 			n++
 		}
 		if err := w.WAL.StoreLogs(logs[:n]); err != nil {
+			if errors.Is(err, wal.ErrSealed) { // say why there is no next segment
+				err = errors.Join(err, w.rotation.why())
+			}
 			return err
 		}
 		logs = logs[n:]
@@ -63,6 +67,8 @@ func (w *walLog) Close() error {
 // confirm lets removals happen from now on, and does those that were held.
 func (w *walLog) confirm() error { return w.files.release() }
 
+func (w *walLog) room() int { return w.segment }
+
 // openWALLog opens the segments in dir.
 func openWALLog(fs FS, dir string, segmentSize int, create bool, acknowledged uint64, codec wal.Codec, logger hclog.Logger) (engine, error) {
 	if create {
@@ -83,7 +89,7 @@ func openWALLog(fs FS, dir string, segmentSize int, create bool, acknowledged ui
 		}
 		return nil, fmt.Errorf("open %s: %w", dir, err)
 	}
-	return &walLog{WAL: w, files: files, rotation: turn}, nil
+	return &walLog{WAL: w, files: files, rotation: turn, segment: segmentSize}, nil
 }
 
 func openRepaired(dir string, meta *walMeta, filer *walFiler, segmentSize int, acknowledged uint64, codec wal.Codec, logger hclog.Logger) (*wal.WAL, error) {

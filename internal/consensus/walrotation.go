@@ -54,6 +54,13 @@ func (r *rotation) wait() error {
 	return r.failure
 }
 
+// why is why a rotation failed, or nil.
+func (r *rotation) why() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.failure
+}
+
 // watchedWriter tells when its segment is full.
 type watchedWriter struct {
 	types.SegmentWriter
