@@ -103,3 +103,25 @@ func TestEachServerTakesItsShareOfTheOutstandingLimit(t *testing.T) {
 	e.signal(other, syscall.SIGCONT)
 	e.signal(leader, syscall.SIGCONT)
 }
+
+// A leader that gets SIGTERM hands over before it goes: nobody has to find out that it
+// is gone. Its proxy stays, so that no port refuses.
+func TestNobodyMissesALeaderThatGetsSIGTERM(t *testing.T) {
+	e := start(t, options{config: patient()})
+	leader := e.leader(e.ids...)
+	others := e.others(leader)
+	before := map[int]int{}
+	for _, id := range others {
+		before[id] = len(e.servers[id].Log())
+	}
+	e.servers[leader].Stop(t)
+	e.leader(others...)
+	for _, id := range others {
+		log := e.servers[id].Log()[before[id]:]
+		for _, line := range []string{"campaigns at once", "starting election"} { // ours, and the library's
+			if strings.Contains(log, line) {
+				t.Errorf("server %d had to find out that the leader is gone: %q", id, line)
+			}
+		}
+	}
+}
