@@ -31,12 +31,55 @@ func (s *logStore) appendWhenSpace(sealed []*raft.Log, cause error) error {
 	// Raft appends in order, so all before this append were acknowledged.
 	acknowledged := sealed[0].Index - 1
 	return s.whenSpace(size, cause, func() error {
-		// The failed append may have reached the file after all, without a sync.
-		if err := s.reopen(acknowledged); err != nil {
+		last, err := s.reopen(acknowledged)
+		if err != nil {
 			return err
+		}
+		// The failed append may have reached the file after all, without a sync.
+		if last > acknowledged {
+			if err := s.shorten(acknowledged+1, last); err != nil {
+				return err
+			}
 		}
 		return s.eng.StoreLogs(sealed)
 	})
+}
+
+// removeAtEnd removes entries up to the last one; the log must hold those up to kept.
+// It goes an append's way through a full disk, because raft-wal makes a segment for
+// it: the library only logs that a removal failed, and asks for the same one again
+// before any append, so nothing else would open the log anew.
+func (s *logStore) removeAtEnd(low, high, kept uint64) error {
+	err := s.remove(low, high)
+	if err == nil || !s.patient.Load() {
+		return err
+	}
+	err = fmt.Errorf("%w: %w", errCut, err)
+	if !s.canHeal(err) {
+		return s.disk.fail(fmt.Errorf("%w: %w", ErrDiskFailed, err))
+	}
+	return s.whenSpace(64*kib, err, func() error {
+		// The list of segments may have been replaced before the new segment failed;
+		// then the entries are gone already.
+		if _, err := s.reopen(kept); err != nil {
+			return err
+		}
+		if err := s.shorten(low, high); err != nil {
+			return err
+		}
+		s.noteFirst(s.eng)
+		return nil
+	})
+}
+
+// shorten removes entries from the end of a log that was reopened. It is called with
+// the lock.
+func (s *logStore) shorten(low, high uint64) error {
+	if err := s.eng.DeleteRange(low, high); err != nil {
+		s.suspect.Store(true)
+		return fmt.Errorf("%w: %w", errCut, err)
+	}
+	return nil
 }
 
 // whenSpace calls again, with the log store locked, until it is through, each time
@@ -80,12 +123,15 @@ func (s *logStore) locked(call func() error) error {
 	return call()
 }
 
-// errReopen marks what went wrong before the log was open again.
-var errReopen = errors.New("reopen the log")
+// What may have wanted a new segment and found no room.
+var (
+	errReopen = errors.New("reopen the log")
+	errCut    = errors.New("remove the end of the log")
+)
 
 // needsSegment tells failures of which a new segment may be the way out.
 func needsSegment(err error) bool {
-	return errors.Is(err, wal.ErrSealed) || errors.Is(err, errReopen)
+	return errors.Is(err, wal.ErrSealed) || errors.Is(err, errReopen) || errors.Is(err, errCut)
 }
 
 // segmentRoom is how much space a new file of the log takes at once, in bytes.
@@ -123,39 +169,33 @@ func (s *logStore) probe(size, room int) error {
 	return nil
 }
 
-// reopen closes the log, opens it, compares it with what it must hold, and removes
-// what is behind acknowledged. It is called with the lock.
-func (s *logStore) reopen(acknowledged uint64) (err error) {
+// reopen closes the log, opens it, compares it with what it must hold, and returns
+// its last entry. It is called with the lock.
+func (s *logStore) reopen(acknowledged uint64) (last uint64, err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("%w: %w", errReopen, err)
 		}
 	}()
-	_ = s.eng.Close() // it has failed; its files are judged below
+	_ = s.eng.Close() // it has failed; its files are judged here
 	s.eng = closedEngine{segment: s.eng.room()}
 	acknowledgedMark, _ := s.mark.get()
 	eng, err := s.open(false, acknowledgedMark)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	s.eng = eng
-	last, err := eng.LastIndex()
-	if err != nil {
-		return err
+	if last, err = eng.LastIndex(); err != nil {
+		return 0, err
 	}
 	if err := s.compareReopened(eng, acknowledged, last); err != nil {
-		return err
+		return 0, err
 	}
 	if err := eng.confirm(); err != nil {
-		return err
-	}
-	if last > acknowledged {
-		if err := eng.DeleteRange(acknowledged+1, last); err != nil {
-			return err
-		}
+		return 0, err
 	}
 	s.suspect.Store(false)
-	return nil
+	return last, nil
 }
 
 // compareReopened refuses a log that lost an acknowledged entry while closed.

@@ -174,3 +174,59 @@ func TestAReadOfALogThatIsClosedEndsWithTheNode(t *testing.T) {
 		t.Fatal("the read waits for ever")
 	}
 }
+
+// raft-wal makes a segment for each removal at the end, and the library only logs
+// that one failed: no append comes after it that could open the log anew.
+func TestARemovalAtTheEndHealsOrStopsTheNode(t *testing.T) {
+	for _, row := range []struct {
+		name    string
+		low     uint64
+		refusal error
+		broken  bool // by an earlier removal
+		stops   bool
+	}{
+		{"no room for a segment", 3, syscall.ENOSPC, false, false},
+		{"no room, and the log was broken before", 3, syscall.ENOSPC, true, false},
+		{"the log was broken before", 3, nil, true, false},
+		{"no room, and all is removed", 1, syscall.ENOSPC, false, false},
+		{"the disk fails", 3, syscall.EIO, false, true},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			c, fs, failed := roomLog(t)
+			c.returns(t, "the first entries", within(func() error { return c.log.StoreLogs(kilobytes(1, 5)) }), failed)
+			fs.refuse(row.refusal, false)
+			c.log.suspect.Store(row.broken)
+			removed := within(func() error { return c.log.DeleteRange(row.low, 5) })
+			if row.stops {
+				if err := <-removed; !errors.Is(err, ErrDiskFailed) || !errors.Is(err, row.refusal) {
+					t.Fatalf("removal: %v", err)
+				}
+				<-failed
+				return
+			}
+			if row.refusal != nil {
+				fs.awaitRefusals(t, 2)
+				if s := c.log.disk.state(); s != DiskFull {
+					t.Errorf("the disk is %s", s)
+				}
+			}
+			fs.refuse(nil, false)
+			c.returns(t, "the removal", removed, failed)
+			if s := c.log.disk.state(); s != DiskOK {
+				t.Errorf("the disk is %s", s)
+			}
+			next := kilobytes(row.low, 4)
+			for _, l := range next {
+				l.Term = 2
+			}
+			c.returns(t, "the entries in their place", within(func() error { return c.log.StoreLogs(next) }), failed)
+			if last, err := c.log.LastIndex(); err != nil || last != 4 {
+				t.Fatalf("the log ends at %d, %v", last, err)
+			}
+			var l raft.Log
+			if err := c.log.GetLog(row.low, &l); err != nil || l.Term != 2 {
+				t.Fatalf("entry %d has term %d, %v", row.low, l.Term, err)
+			}
+		})
+	}
+}

@@ -340,7 +340,7 @@ func (s *logStore) DeleteRange(low, high uint64) error {
 	if err := s.mark.lower(index, term); err != nil {
 		return fmt.Errorf("lower the mark: %w", err)
 	}
-	return s.remove(low, high)
+	return s.removeAtEnd(low, high, index)
 }
 
 // keepSettled refuses to remove from the end of the log what this server has
