@@ -64,8 +64,8 @@ func (f *serveFlags) check(cmd *cobra.Command, args []string) error {
 		return nil
 	case len(args) > 0 || len(definesOf(cmd)) > 0:
 		return usageError{errors.New("--ephemeral takes no zoo.cfg, no positional arguments and no -D")}
-	case e.servers < 1 || e.servers > 255:
-		return usageError{fmt.Errorf("--servers is %d, want 1 to 255", e.servers)}
+	case e.servers < 1 || e.servers > 254:
+		return usageError{fmt.Errorf("--servers is %d, want 1 to 254", e.servers)}
 	case e.servers > 1 && f.listen != "":
 		return usageError{errors.New("--listen is for one server; several take free ports")}
 	case e.controlPort < noControlPort || e.controlPort > 65535:

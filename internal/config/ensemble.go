@@ -106,10 +106,19 @@ func (e *Ensemble) add(m Member) {
 	sort.Slice(e.Servers, func(i, j int) bool { return e.Servers[i].ID < e.Servers[j].ID })
 }
 
+// ttlServerID is the number that no server may have: it is the highest byte of its
+// sessions' ids, and with this one an ephemeral's owner reads as a TTL. Apache
+// refuses it where extendedTypesEnabled is set.
+const ttlServerID = 255
+
 // Validate checks relations and ranges.
 func (e Ensemble) Validate() error {
 	voting := e.Participants()
+	own, known := e.own()
 	switch {
+	case e.MyID == ttlServerID, known && own.ID == ttlServerID:
+		return &Error{Kind: ErrInvalid, Reason: fmt.Sprintf(
+			"this server's number is %d, whose sessions cannot be told from TTL nodes: their ephemerals would stay", ttlServerID)}
 	case len(voting) == 0 && !e.StandaloneEnabled:
 		return invalid("standaloneEnabled", "is false, so at least one participant is needed")
 	case len(voting) == 0 && len(e.Servers) > 0:

@@ -51,6 +51,29 @@ func TestServerLinesAreReadAsApacheReadsThem(t *testing.T) {
 	}
 }
 
+func TestNoServerHasTheNumberOfTTLNodes(t *testing.T) {
+	const ensemble = "initLimit=10\nsyncLimit=5\nserver.1=a:1:2\nserver.254=b:1:2\nserver.255=c:1:2\n"
+	for _, row := range []struct {
+		lines, myID string
+		want        string // of the error, "" for none
+	}{
+		{ensemble, "255", "this server's number is 255"},
+		{"server.255=c:1:2;2181\n", "", "this server's number is 255"},
+		{"", "255", "this server's number is 255"},
+		{ensemble, "254", ""},
+		{ensemble, "1", ""}, // another server's number is that one's affair
+	} {
+		path := writeConfig(t, "dataDir=DIR\nclientPort=2181\n"+row.lines)
+		if row.myID != "" {
+			writeMyID(t, path, row.myID)
+		}
+		_, _, err := load(t, Options{File: path})
+		if (err == nil) != (row.want == "") || err != nil && !strings.Contains(err.Error(), row.want) {
+			t.Errorf("myid %q, %q: %v", row.myID, row.lines, err)
+		}
+	}
+}
+
 func TestAMemberIsPrintedAsApachePrintsIt(t *testing.T) {
 	for text, want := range map[string]string{
 		"h:1:2":                   "h:1:2:participant",

@@ -219,7 +219,7 @@ func (c Config) Validate() error {
 		value     int64
 		low, high int64
 	}{
-		{"ServerID", int64(c.ServerID), 0, 255},
+		{"ServerID", int64(c.ServerID), 0, 254},
 		{"SnapCount", int64(c.SnapCount), 2, 1 << 40},
 		{"SnapRetainCount", int64(c.SnapRetainCount), 3, 1 << 20},
 		{"SnapSyncBytes", int64(c.SnapSyncBytes), 64 * kib, 1 << 30},

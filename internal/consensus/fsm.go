@@ -97,6 +97,14 @@ func (f *fsm) Snapshot() (raft.FSMSnapshot, error) {
 	return f.own, nil
 }
 
+// release lets go what Snapshot has captured, when Raft has not and does not run.
+func (f *fsm) release() {
+	if f.own != nil {
+		f.own.Release()
+		f.own = nil
+	}
+}
+
 // Restore implements raft.FSM.
 func (f *fsm) Restore(r io.ReadCloser) error {
 	if index, done := f.restoring(), f.done.Load(); index < done {

@@ -165,6 +165,7 @@ func (n *Node) rewriteMembers(only raft.Server, machine raft.FSM) error {
 	config.Logger = newRaftLogger(n.logger, "raft")
 	err := raft.RecoverCluster(config, machine, n.log, n.stable, n.snapshots, newLoneTransport(only.Address),
 		raft.Configuration{Servers: []raft.Server{only}})
+	n.fsm.release() // the library does not here
 	if reason := n.Err(); reason != nil {
 		return reason // the library only says that it could not go on
 	}

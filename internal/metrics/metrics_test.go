@@ -167,6 +167,19 @@ func TestASetAddsUpTheKeysBeyondItsLimit(t *testing.T) {
 	}
 }
 
+func TestALongKeyCountsAmongTheOthers(t *testing.T) {
+	r := NewRegistry()
+	set := r.CounterSet("k", "Help.")
+	longest := strings.Repeat("a", MaxKeyBytes)
+	set.Key(longest).Inc()
+	for i := range 3 {
+		set.Key(longest + fmt.Sprint(i)).Inc()
+	}
+	if own, others := set.Key(longest).Value(), set.Key(OtherKey).Value(); own != 1 || others != 3 {
+		t.Errorf("the longest key counts %d, the others %d", own, others)
+	}
+}
+
 func lines(r *Registry) string {
 	var b strings.Builder
 	for _, l := range r.Lines() {

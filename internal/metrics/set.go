@@ -14,6 +14,10 @@ import (
 // has no limit.
 const MaxKeys = 1000
 
+// MaxKeyBytes is how long a key may be; a longer one counts as OtherKey. A client
+// may name a node with a megabyte.
+const MaxKeyBytes = 256
+
 // OtherKey stands for the keys beyond MaxKeys.
 const OtherKey = "_other"
 
@@ -55,7 +59,7 @@ func (s *set[M]) find(key string) *keyed[M] {
 	if k, ok := s.known.Load(key); ok {
 		return k.(*keyed[M])
 	}
-	if s.size.Load() >= MaxKeys {
+	if s.size.Load() >= MaxKeys || len(key) > MaxKeyBytes {
 		key = OtherKey
 	}
 	key = strings.Clone(key) // it may be a piece of a request's buffer

@@ -59,7 +59,7 @@ const (
 // ClassifyOwner tells what the persisted ephemeralOwner stands for and, for
 // TTL nodes, the lifetime in milliseconds. The answer depends on the value
 // alone, not on a switch of the server, so that replicas agree: session ids
-// with the top byte 0xff are never minted here.
+// with the top byte 0xff are never minted here, as no server has the number 255.
 func ClassifyOwner(owner int64) (kind OwnerKind, ttlMillis int64) {
 	switch {
 	case owner == 0:

@@ -36,6 +36,7 @@ type conn struct {
 
 	session       atomic.Int64               // 0 until the session is established
 	timeout       atomic.Int32               // negotiated, ms
+	behindReads   atomic.Bool                // the read loop waits for its turn with a costly read
 	heard         atomic.Int64               // monotonic time of the last request, ns
 	owned         atomic.Int64               // monotonic time when the handshake that made it the owner began, ns
 	held          atomic.Bool                // its read loop holds a command back until there is a leader

@@ -112,7 +112,7 @@ func (d *duties) closeDue(due []session.Due) {
 // may be held back from reading, and its pings wait in the socket: it is not
 // silent, the server is slow.
 func (c *conn) lastHeard(now time.Duration) time.Duration {
-	if c.queue.length() > 0 {
+	if c.queue.length() > 0 || c.behindReads.Load() {
 		return now
 	}
 	return time.Duration(c.heard.Load())

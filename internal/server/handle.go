@@ -157,8 +157,9 @@ func (c *conn) read(h proto.RequestHeader, body []byte, now time.Duration) {
 			c.out.flush()
 			c.queue.waitEmpty()
 		}
+		c.behindReads.Store(true)
 		c.server.costlyReads <- struct{}{}
-		defer func() { <-c.server.costlyReads }()
+		defer func() { <-c.server.costlyReads; c.behindReads.Store(false) }()
 	}
 	if c.queue.behind(func() pending {
 		p := pending{header: h, received: now, size: len(body) + headerBytes, body: bytes.Clone(body), identities: ids}

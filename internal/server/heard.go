@@ -1,6 +1,7 @@
 package server
 
 import (
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,7 +25,8 @@ not answer a session that the majority may have closed meanwhile: its client
 would believe that it holds a lock which is somebody else's. So a connection is
 closed once no report has been confirmed for two thirds of its session's
 timeout. A confirmation speaks of the moment when its report was built, so no
-clocks are compared.
+clocks are compared; one that is meant for the former process of this server, whose
+clock began elsewhere, is none.
 */
 
 // Kinds of messages between servers: the first byte.
@@ -40,6 +42,9 @@ const (
 // leads, about those of the others.
 type heard struct {
 	server *Server
+	// base is added to what this process calls the time of a report: a number of its
+	// own, so that what an earlier one built cannot be taken for a report of this one.
+	base int64
 	// confirmed is the monotonic time of the last report that was confirmed;
 	// at the leader, of its own last confirmation by a majority.
 	confirmed atomic.Int64
@@ -54,7 +59,7 @@ type heard struct {
 }
 
 func newHeard(s *Server) *heard {
-	return &heard{server: s, doubted: make(chan struct{}, 1), appeared: make(chan struct{}, 1),
+	return &heard{server: s, base: rand.Int64N(1 << 61), doubted: make(chan struct{}, 1), appeared: make(chan struct{}, 1),
 		owed: map[int]int64{}, overdueAt: map[int]time.Duration{}, pardoned: map[int]bool{}}
 }
 
@@ -121,7 +126,7 @@ func (k *heard) report() {
 		} else if s.leading.Load() {
 			k.doubt()
 		}
-		report := proto.AppendLong([]byte{kind}, int64(now))
+		report := proto.AppendLong([]byte{kind}, k.base+int64(now))
 		for _, c := range all {
 			if k.doubtful(c, now) {
 				go c.close(reasonNotConfirmed, "")
@@ -165,13 +170,13 @@ func (k *heard) confirm() {
 		if !s.pause(k.interval() / 2) {
 			return
 		}
+		k.mu.Lock()
+		owed := k.owed
+		k.owed = map[int]int64{} // of this reign, or of one that is over
+		k.mu.Unlock()
 		if !s.leading.Load() {
 			continue
 		}
-		k.mu.Lock()
-		owed := k.owed
-		k.owed = map[int]int64{}
-		k.mu.Unlock()
 		begun := s.clock.Monotonic()
 		if s.node.VerifyLeader() != nil {
 			continue
@@ -238,8 +243,9 @@ func (k *heard) take(from int, message []byte) {
 		}
 	case messageConfirmed:
 		server, built := d.Long(), d.Long()
-		if d.Err() == nil && server == int64(s.serverID) {
-			k.confirmedAt(time.Duration(built))
+		at := time.Duration(built - k.base)
+		if d.Err() == nil && server == int64(s.serverID) && at >= 0 && at <= s.clock.Monotonic() {
+			k.confirmedAt(at)
 		}
 	}
 }

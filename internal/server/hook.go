@@ -111,7 +111,7 @@ func (k *hook) SessionMoved(s *session.Session, former proto.Origin) {
 // SessionClosed implements state.Hook.
 func (k *hook) SessionClosed(id proto.SessionID, owner proto.Origin) {
 	k.tracker.Remove(id)
-	if owner != (proto.Origin{}) {
+	if owner != (proto.Origin{}) && k.leading.Load() { // who leads has proposed it
 		k.metrics.staleSessions.Inc()
 	}
 	if c := k.here(owner); c != nil {

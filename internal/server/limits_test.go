@@ -65,7 +65,7 @@ func TestConnectThrottleTakesTokensAndRefills(t *testing.T) {
 	f := &fakeClock{}
 	c := config.DefaultThrottle()
 	c.Tokens, c.FillTime, c.FillCount = 3, 10*time.Millisecond, 1
-	th := newConnectThrottle(c, f.clock().Monotonic, func(int64) {})
+	th := newConnectThrottle(c, false, f.clock().Monotonic, func(int64) {})
 	for i, want := range []bool{true, true, true, false, false} {
 		if got := th.take(0); got != want {
 			t.Fatalf("attempt %d: %v", i, got)
@@ -78,10 +78,16 @@ func TestConnectThrottleTakesTokensAndRefills(t *testing.T) {
 		}
 	}
 	c.Weighted = true
-	th = newConnectThrottle(c, f.clock().Monotonic, func(int64) {})
+	th = newConnectThrottle(c, false, f.clock().Monotonic, func(int64) {})
 	for i, want := range []bool{true, true, true, true, false} { // renewals cost 2 of 9
 		if got := th.take(7); got != want {
 			t.Fatalf("weighted, attempt %d: %v", i, got)
+		}
+	}
+	th = newConnectThrottle(c, true, f.clock().Monotonic, func(int64) {})
+	for i := range 10 { // new local sessions cost 1 of 9
+		if got, want := th.take(0), i < 9; got != want {
+			t.Fatalf("new local sessions, attempt %d: %v", i, got)
 		}
 	}
 }
@@ -90,7 +96,7 @@ func TestConnectThrottleRefusesMoreOftenWhileTheBucketStaysEmpty(t *testing.T) {
 	f := &fakeClock{}
 	c := config.DefaultThrottle()
 	c.Tokens, c.FillTime, c.FillCount, c.FreezeTime, c.DropIncrease = 1, time.Hour, 1, 0, 0.5
-	th := newConnectThrottle(c, f.clock().Monotonic, func(int64) {})
+	th := newConnectThrottle(c, false, f.clock().Monotonic, func(int64) {})
 	th.take(0)
 	for range 2 {
 		f.pass(time.Millisecond)

@@ -56,12 +56,10 @@ func (r *report) inEnsemble() error {
 	if !r.distributed {
 		return admin.ErrNoEnsemble
 	}
-	select {
-	case <-r.opened:
-		return nil
-	default:
+	if !r.isOpen() {
 		return errors.New("the data are being loaded")
 	}
+	return nil
 }
 
 // TransferLeadership implements admin.EnsembleServer.

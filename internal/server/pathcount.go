@@ -14,6 +14,9 @@ import (
 // counted. Source: our choice; the hot ones among so many come soon.
 const countedPathsMax = 100_000
 
+// countedPathBytes is the longest path that is counted.
+const countedPathBytes = 1024
+
 // pathCounts are the counts of requests by path that somebody has asked for. A
 // request looks at one pointer while nobody has.
 type pathCounts struct {
@@ -71,7 +74,7 @@ func (c *pathCount) add(path string, write bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	load, known := c.byPath[path]
-	if !known && len(c.byPath) >= countedPathsMax {
+	if !known && (len(c.byPath) >= countedPathsMax || len(path) > countedPathBytes) {
 		return
 	}
 	load.Path = path

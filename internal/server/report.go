@@ -37,9 +37,7 @@ func (r *report) Health() admin.Health {
 	if l := r.listener.Load(); l != nil {
 		h.Address = (*l).Addr().String()
 	}
-	select {
-	case <-r.opened:
-	default:
+	if !r.isOpen() {
 		h.Reason = "the data are being loaded"
 		return h
 	}

@@ -7,6 +7,16 @@ import (
 	"github.com/zooraft/zooraft/internal/proto"
 )
 
+// isOpen tells whether node is set. Reports are asked for before it is.
+func (r *report) isOpen() bool {
+	select {
+	case <-r.opened:
+		return true
+	default:
+		return false
+	}
+}
+
 // mode is this server's place as srvr prints it.
 func (r *report) mode() string {
 	own, member := (*Server)(r).own()
@@ -15,7 +25,7 @@ func (r *report) mode() string {
 		return admin.ModeStandalone
 	case r.readOnly.Load():
 		return admin.ModeReadOnly
-	case r.leaderID.Load() == int64(r.serverID) && !r.node.GivesWay():
+	case r.leaderID.Load() == int64(r.serverID) && r.isOpen() && !r.node.GivesWay():
 		return admin.ModeLeader
 	case member && own.Observer:
 		return admin.ModeObserver
@@ -52,10 +62,8 @@ func (r *report) ensembleStats(st *admin.Stats) {
 		}
 	case admin.ModeLeader:
 		l := &admin.LeaderStats{UptimeMilliseconds: (r.clock.Monotonic() - time.Duration(r.leadingSince.Load())).Milliseconds()}
-		select {
-		case <-r.opened:
+		if r.isOpen() {
 			countLearners(l, members, r.node.AttachedServers())
-		default:
 		}
 		st.Leader = l
 	}

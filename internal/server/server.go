@@ -261,7 +261,7 @@ func build(o Options) (*Server, error) {
 	s.largeReplies = newLargeReplies(s.registry, s.logger, s.clock.Monotonic)
 	s.slowSyncs = newSlowSyncs(s.registry, s.logger, s.clock.Monotonic, c.Storage.FsyncWarningThreshold)
 	s.closings = newClosings(s.logger, s.clock.Monotonic, s.metrics.closed)
-	s.connectThrottle = newConnectThrottle(c.Throttle, s.clock.Monotonic, s.metrics.tokenDeficit.Observe)
+	s.connectThrottle = newConnectThrottle(c.Throttle, s.distributed && c.Session.Local, s.clock.Monotonic, s.metrics.tokenDeficit.Observe)
 	s.requestThrottle = &requestThrottle{server: s}
 	s.duties = &duties{server: s}
 	s.heard = newHeard(s)

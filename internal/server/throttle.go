@@ -16,6 +16,7 @@ import (
 // default, as Apache's connection_throttle_* are.
 type connectThrottle struct {
 	config  config.Throttle
+	local   bool // new sessions are local ones
 	now     func() time.Duration
 	deficit func(tokens int64) // told at every attempt
 	size    int
@@ -28,8 +29,8 @@ type connectThrottle struct {
 	drop     float64       // probability of refusal, 0 to 1
 }
 
-func newConnectThrottle(c config.Throttle, now func() time.Duration, deficit func(int64)) *connectThrottle {
-	t := &connectThrottle{config: c, now: now, deficit: deficit, size: c.Tokens, fill: c.FillCount}
+func newConnectThrottle(c config.Throttle, local bool, now func() time.Duration, deficit func(int64)) *connectThrottle {
+	t := &connectThrottle{config: c, local: local, now: now, deficit: deficit, size: c.Tokens, fill: c.FillCount}
 	if c.Weighted {
 		// The operator counts in global sessions.
 		t.size, t.fill = t.size*c.GlobalWeight, t.fill*c.GlobalWeight
@@ -48,9 +49,13 @@ func (t *connectThrottle) take(session proto.SessionID) bool {
 	}
 	need := 1
 	if t.config.Weighted {
-		need = t.config.GlobalWeight
-		if session != 0 {
+		switch {
+		case session != 0:
 			need = t.config.RenewWeight
+		case t.local:
+			need = t.config.LocalWeight
+		default:
+			need = t.config.GlobalWeight
 		}
 	}
 	t.mu.Lock()

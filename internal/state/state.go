@@ -119,7 +119,7 @@ type Machine struct {
 
 	reconfig *Reconfig // the change of the membership under way, or nil; replaced as a whole
 
-	// switches are those of the last entry; reads use skipACL from them.
+	// switches are those of the last entry.
 	switches uint32
 	// changes is scratch for one command; only the applying goroutine uses it.
 	changes []tree.Change
