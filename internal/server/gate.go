@@ -28,7 +28,11 @@ func (g *gate) setRouted(on bool)  { g.set(&g.routed, on) }
 func (g *gate) set(flag *bool, on bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	former := g.leading || g.routed
 	*flag = on
+	if now := g.leading || g.routed; now != former {
+		g.server.ensembleMetrics.available(now, g.leading)
+	}
 	if g.leading || g.routed {
 		if g.timer != nil {
 			g.timer.Stop()

@@ -153,7 +153,10 @@ func (k *hook) FateUnknown(tokens []uint64) {
 }
 
 // LeaderChanged implements consensus.Events.
-func (k *hook) LeaderChanged(serverID int) { k.leaderID.Store(int64(serverID)) }
+func (k *hook) LeaderChanged(serverID int) {
+	k.leaderID.Store(int64(serverID))
+	k.ensembleMetrics.leaderChanged(serverID)
+}
 
 // Route implements consensus.Events. When the way to the leader breaks, what
 // went over it has an unknown fate; idle connections stay.
@@ -162,6 +165,8 @@ func (k *hook) Route(open bool) {
 	if !open {
 		k.closeUnsettled()
 	}
+	own, _ := k.own()
+	k.ensembleMetrics.route(open, own.Observer)
 	k.gate.setRouted(open)
 }
 

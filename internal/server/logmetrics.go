@@ -81,9 +81,14 @@ func (s *Server) showLogAge() {
 }
 
 // observer hands the metrics, and the warning of slow syncs, to consensus.
-func (m *logMetrics) observer(slow *slowSyncs) consensus.Observer {
+func (m *logMetrics) observer(slow *slowSyncs, e *ensembleMetrics) consensus.Observer {
 	return consensus.Observer{
-		Queued: m.queued.Inc,
+		Queued: func() {
+			m.queued.Inc()
+			if e.member {
+				e.proposals.Inc()
+			}
+		},
 		Packed: func(commands, waiting int, waited time.Duration) {
 			m.batchSize.Observe(int64(commands))
 			m.queueSize.Observe(int64(waiting))
@@ -94,9 +99,17 @@ func (m *logMetrics) observer(slow *slowSyncs) consensus.Observer {
 			m.fsyncTime.Observe(took.Milliseconds())
 			slow.appended(took)
 		},
-		Settled:       func(took time.Duration) { m.queueAndFlush.Observe(took.Milliseconds()) },
+		Settled: func(took time.Duration) {
+			m.queueAndFlush.Observe(took.Milliseconds())
+			if e.member {
+				e.quorumAck.Observe(took.Milliseconds())
+			}
+		},
 		SnapshotTaken: func(took time.Duration) { m.snapshotTime.Observe(took.Milliseconds()) },
-		SnapshotSent:  func(took time.Duration) { m.sendMillis.Store(took.Milliseconds()) },
+		SnapshotSent: func(took time.Duration) {
+			m.sendMillis.Store(took.Milliseconds())
+			e.snapshots.Inc()
+		},
 		Restored: func(took time.Duration) {
 			m.loadMillis.Store(took.Milliseconds())
 			if !m.started.Load() {
@@ -124,11 +137,21 @@ type machine struct {
 
 // Apply implements consensus.StateMachine.
 func (m machine) Apply(index, term uint64, timeMillis int64, switches uint32, commands [][]byte) error {
-	if s := m.server; s.distributed && s.leading.Load() {
+	s := m.server
+	served := s.logMetrics != nil && s.logMetrics.started.Load() // else a start, or a recovery, reads the log
+	if s.distributed && s.leading.Load() {
 		for _, c := range commands {
 			s.metrics.proposals.Observe(int64(len(c)))
 			s.metrics.lastProposal.Store(int64(len(c)))
 		}
 	}
-	return newer(m.Machine.Apply(index, term, timeMillis, switches, commands))
+	if s.distributed && served {
+		own, _ := s.own()
+		s.ensembleMetrics.toApply(int64(len(commands)), s.leading.Load(), own.Observer, s.clock.Wall().UnixMilli()-timeMillis)
+	}
+	err := newer(m.Machine.Apply(index, term, timeMillis, switches, commands))
+	if ago := s.clock.Wall().UnixMilli() - timeMillis; served && ago >= 0 {
+		s.ensembleMetrics.propagation.Observe(ago)
+	}
+	return err
 }

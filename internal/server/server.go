@@ -92,6 +92,7 @@ type Server struct {
 
 	metrics         *serverMetrics
 	logMetrics      *logMetrics
+	ensembleMetrics *ensembleMetrics
 	slowSyncs       *slowSyncs
 	largeReplies    *largeReplies
 	registry        *metrics.Registry
@@ -258,6 +259,7 @@ func build(o Options) (*Server, error) {
 	s.outboxes.maxBytes = max(o.OutboxesMaxBytes, int64(s.outboxMaxBytes))
 	s.metrics = newServerMetrics(s.registry)
 	s.logMetrics = newLogMetrics(s.registry)
+	s.ensembleMetrics = newEnsembleMetrics(s.registry, s.clock.Monotonic, s.distributed)
 	s.largeReplies = newLargeReplies(s.registry, s.logger, s.clock.Monotonic)
 	s.slowSyncs = newSlowSyncs(s.registry, s.logger, s.clock.Monotonic, c.Storage.FsyncWarningThreshold)
 	s.closings = newClosings(s.logger, s.clock.Monotonic, s.metrics.closed)
@@ -301,7 +303,7 @@ func (s *Server) consensusConfig() consensus.Config {
 	c.Logger = s.logger
 	c.Stamp = s.stamp
 	c.CommandLevels = s.levels
-	c.Observe = s.logMetrics.observer(s.slowSyncs)
+	c.Observe = s.logMetrics.observer(s.slowSyncs, s.ensembleMetrics)
 	s.peers(&c)
 	s.embedding.adapt(&c)
 	return c
