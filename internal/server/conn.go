@@ -14,7 +14,7 @@ import (
 	"github.com/zooraft/zooraft/internal/auth"
 	"github.com/zooraft/zooraft/internal/proto"
 	"github.com/zooraft/zooraft/internal/state"
-	"github.com/zooraft/zooraft/internal/tree"
+	"github.com/zooraft/zooraft/internal/watch"
 )
 
 // conn is one client connection. Its read loop is the only goroutine that
@@ -111,8 +111,8 @@ func (c *conn) overflow() {
 
 // Notify implements watch.Watcher: an event goes out if the connection may
 // read the node that it is about. Only the goroutine that applies calls it.
-func (c *conn) Notify(e proto.WatcherEvent, zxid proto.Zxid, acl []proto.ACL) {
-	if !c.server.config.Security.SkipACL && !tree.Allowed(acl, proto.PermRead, *c.identities.Load()) {
+func (c *conn) Notify(e proto.WatcherEvent, zxid proto.Zxid, acl watch.ACL) {
+	if !c.server.config.Security.SkipACL && !acl.Allowed(proto.PermRead, *c.identities.Load()) {
 		return
 	}
 	c.pushEvent(c.server.hook.event.of(e, zxid))

@@ -142,7 +142,7 @@ func (c *conn) uncount(p *pending) {
 // waits for the connection's earlier requests instead.
 func costly(op proto.OpCode) bool {
 	switch op {
-	case proto.OpGetChildren, proto.OpGetChildren2, proto.OpGetAllChildrenNumber, proto.OpGetEphemerals,
+	case proto.OpGetChildren, proto.OpGetChildren2, proto.OpGetAllChildrenNumber, proto.OpGetEphemerals, proto.OpGetACL,
 		proto.OpMultiRead, proto.OpSetWatches, proto.OpSetWatches2:
 		return true
 	}

@@ -127,10 +127,10 @@ type item struct {
 	event proto.WatcherEvent
 }
 
-func (b *outbox) Notify(e proto.WatcherEvent, zxid proto.Zxid, _ []proto.ACL) { b.event(e, zxid) }
-func (b *outbox) Replay(e proto.WatcherEvent)                                 { b.event(e, -1) }
-func (b *outbox) Gone() bool                                                  { return b.gone.Load() }
-func (b *outbox) SessionID() proto.SessionID                                  { return b.session }
+func (b *outbox) Notify(e proto.WatcherEvent, zxid proto.Zxid, _ watch.ACL) { b.event(e, zxid) }
+func (b *outbox) Replay(e proto.WatcherEvent)                               { b.event(e, -1) }
+func (b *outbox) Gone() bool                                                { return b.gone.Load() }
+func (b *outbox) SessionID() proto.SessionID                                { return b.session }
 
 func (b *outbox) event(e proto.WatcherEvent, zxid proto.Zxid) {
 	b.mu.Lock()

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/zooraft/zooraft/internal/proto"
+	"github.com/zooraft/zooraft/internal/watch"
 )
 
 func TestAnExpiryOfAnOlderGenerationDoesNothing(t *testing.T) {
@@ -99,7 +100,7 @@ type witness struct {
 	at  func(proto.WatcherEvent)
 }
 
-func (w *witness) Notify(e proto.WatcherEvent, _ proto.Zxid, _ []proto.ACL) {
+func (w *witness) Notify(e proto.WatcherEvent, _ proto.Zxid, _ watch.ACL) {
 	w.saw = append(w.saw, e.Type.String()+" "+e.Path)
 	w.at(e)
 }

@@ -3,6 +3,7 @@ package tree
 import (
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/zooraft/zooraft/internal/proto"
 )
@@ -21,24 +22,25 @@ const (
 	idSuper  = "super"
 )
 
-// aclSet is one ACL list, shared by all nodes that have it. The list is never
+// ACLSet is one ACL list, shared by all nodes that have it. The list is never
 // changed.
-type aclSet struct {
-	acl  []proto.ACL
-	refs int // nodes that have it
+type ACLSet struct {
+	acl   []proto.ACL
+	refs  int                      // nodes that have it
+	index atomic.Pointer[aclIndex] // of a long list that was asked; reads make it beside each other
 }
 
 // aclTable interns ACL lists. Invariant: an entry is there ⇔ refs > 0.
 type aclTable struct {
-	sets map[string]*aclSet // by encoded list
+	sets map[string]*ACLSet // by encoded list
 	buf  []byte
-	last *aclSet // acquired last: the nodes of a snapshot mostly share one slice
+	last *ACLSet // acquired last: the nodes of a snapshot mostly share one slice
 }
 
-func newACLTable() aclTable { return aclTable{sets: map[string]*aclSet{}} }
+func newACLTable() aclTable { return aclTable{sets: map[string]*ACLSet{}} }
 
 // acquire returns the set of the list, which it may keep.
-func (x *aclTable) acquire(acl []proto.ACL) *aclSet {
+func (x *aclTable) acquire(acl []proto.ACL) *ACLSet {
 	if s := x.last; s != nil && s.refs > 0 && len(acl) > 0 && len(acl) == len(s.acl) && &acl[0] == &s.acl[0] {
 		s.refs++
 		return s
@@ -46,7 +48,7 @@ func (x *aclTable) acquire(acl []proto.ACL) *aclSet {
 	x.buf = proto.AppendACLs(x.buf[:0], acl)
 	s := x.sets[string(x.buf)]
 	if s == nil {
-		s = &aclSet{acl: acl}
+		s = &ACLSet{acl: acl}
 		x.sets[string(x.buf)] = s
 	}
 	s.refs++
@@ -54,7 +56,7 @@ func (x *aclTable) acquire(acl []proto.ACL) *aclSet {
 	return s
 }
 
-func (x *aclTable) release(s *aclSet) {
+func (x *aclTable) release(s *ACLSet) {
 	if s.refs--; s.refs == 0 {
 		x.buf = proto.AppendACLs(x.buf[:0], s.acl)
 		delete(x.sets, string(x.buf))
@@ -68,10 +70,8 @@ func Allowed(acl []proto.ACL, perm int32, ids []proto.ID) bool {
 	if len(acl) == 0 {
 		return true
 	}
-	for _, id := range ids {
-		if id.Scheme == schemeSuper {
-			return true
-		}
+	if isSuper(ids) {
+		return true
 	}
 	for _, a := range acl {
 		if a.Perms&perm == 0 {
@@ -87,6 +87,10 @@ func Allowed(acl []proto.ACL, perm int32, ids []proto.ID) bool {
 		}
 	}
 	return false
+}
+
+func isSuper(ids []proto.ID) bool {
+	return slices.ContainsFunc(ids, func(id proto.ID) bool { return id.Scheme == schemeSuper })
 }
 
 // matches compares an identity with the id of an ACL entry of its scheme.

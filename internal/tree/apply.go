@@ -26,7 +26,7 @@ type Change struct {
 	Zxid proto.Zxid
 	// ACL is the list by which delivery is judged: the node's own, for a
 	// deletion the one it had, for NodeChildrenChanged the parent's.
-	ACL []proto.ACL
+	ACL *ACLSet
 	// DataLength is how many bytes the command wrote, for the creation of a
 	// node and a change of its data; else 0.
 	DataLength int

@@ -119,7 +119,7 @@ func BenchmarkMillionNodes(b *testing.B) {
 func BenchmarkMapOfPaths(b *testing.B) {
 	type flat struct {
 		data     []byte
-		acl      *aclSet
+		acl      *ACLSet
 		stat     proto.StatPersisted
 		children map[string]struct{}
 	}
@@ -127,7 +127,7 @@ func BenchmarkMapOfPaths(b *testing.B) {
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	nodes := map[string]*flat{}
-	world := &aclSet{}
+	world := &ACLSet{}
 	for d := range 1000 {
 		nodes[fmt.Sprintf("/app/d%03d", d)] = &flat{acl: world, children: map[string]struct{}{}}
 	}

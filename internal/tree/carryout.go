@@ -49,8 +49,8 @@ func (t *Tree) create(txn *Txn, p *plan, changes []Change) (proto.Stat, []Change
 	t.quotaCreated(p.path)
 	t.addUsage(p.path, int64(len(p.data)), 1)
 	return st, append(changes,
-		Change{Type: proto.EventNodeCreated, Path: p.path, Zxid: txn.Zxid, ACL: t.at(i).acl.acl, DataLength: len(p.data)},
-		Change{Type: proto.EventNodeChildrenChanged, Path: parentPath, Zxid: txn.Zxid, ACL: t.at(p.parent).acl.acl})
+		Change{Type: proto.EventNodeCreated, Path: p.path, Zxid: txn.Zxid, ACL: t.at(i).acl, DataLength: len(p.data)},
+		Change{Type: proto.EventNodeChildrenChanged, Path: parentPath, Zxid: txn.Zxid, ACL: t.at(p.parent).acl})
 }
 
 func (t *Tree) delete(txn *Txn, i uint32, path string, changes []Change) []Change {
@@ -64,8 +64,8 @@ func (t *Tree) delete(txn *Txn, i uint32, path string, changes []Change) []Chang
 	t.quotaDeleted(path)
 	t.addUsage(path, -int64(len(n.data)), -1)
 	return append(changes,
-		Change{Type: proto.EventNodeDeleted, Path: path, Zxid: txn.Zxid, ACL: n.acl.acl},
-		Change{Type: proto.EventNodeChildrenChanged, Path: parentPath, Zxid: txn.Zxid, ACL: t.at(n.parent).acl.acl})
+		Change{Type: proto.EventNodeDeleted, Path: path, Zxid: txn.Zxid, ACL: n.acl},
+		Change{Type: proto.EventNodeChildrenChanged, Path: parentPath, Zxid: txn.Zxid, ACL: t.at(n.parent).acl})
 }
 
 func (t *Tree) setData(txn *Txn, p *plan, changes []Change) (proto.Stat, []Change) {
@@ -79,7 +79,7 @@ func (t *Tree) setData(txn *Txn, p *plan, changes []Change) (proto.Stat, []Chang
 	t.reap.in(p.node, n)
 	t.putData(n, p.path, bytes.Clone(p.data))
 	t.seal(n, p.path)
-	st, acl := t.stat(n), n.acl.acl
+	st, acl := t.stat(n), n.acl
 	t.addUsage(p.path, int64(len(p.data)-old), 0)
 	return st, append(changes,
 		Change{Type: proto.EventNodeDataChanged, Path: p.path, Zxid: txn.Zxid, ACL: acl, DataLength: len(p.data)})

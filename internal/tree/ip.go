@@ -28,15 +28,21 @@ func ipMatches(addr, want string) bool {
 		return false
 	}
 	for i := range a {
-		m := byte(0xff)
-		if left := bits - 8*i; left < 8 {
-			m = ^byte(0xff >> max(left, 0))
-		}
+		m := prefixMask(bits - 8*i)
 		if a[i]&m != base[i]&m {
 			return false
 		}
 	}
 	return true
+}
+
+// prefixMask is the mask of a byte of which a prefix has that many bits, or
+// more, or none.
+func prefixMask(bits int) byte {
+	if bits >= 8 {
+		return 0xff
+	}
+	return ^byte(0xff >> max(bits, 0))
 }
 
 // parseIPRange reads an address with an optional prefix length.

@@ -16,7 +16,7 @@ type target struct {
 	cversion int32
 	children int32
 	size     int // bytes of data
-	acl      []proto.ACL
+	acl      *ACLSet
 	gone     bool // deleted by an earlier op of the multi
 }
 
@@ -29,15 +29,15 @@ type checker struct {
 	judged  map[judgement]bool
 }
 
-// judgement names an ACL list, which is never changed, by its place in memory,
-// and what was asked of it.
+// judgement names an ACL list and what was asked of it.
 type judgement struct {
-	list *proto.ACL
+	list *ACLSet
 	perm int32
 }
 
-// judgeOnceLen is the shortest list whose judgement a multi remembers: 16.
-const judgeOnceLen = 16
+// judgeOnceFrom is the number of pairs of entries and identities from which a
+// multi remembers the judgement: 16.
+const judgeOnceFrom = 16
 
 // SequenceLowAt is the value of a sequence counter from which Result.SequenceLow
 // is set: two billion of the 2,147,483,647 that it has.
@@ -71,7 +71,7 @@ func (c *checker) look(path string) (target, bool) {
 	n := c.t.at(i)
 	return target{
 		number: i, owner: n.stat.EphemeralOwner, version: n.stat.Version, aversion: n.stat.AVersion,
-		cversion: n.stat.CVersion, children: n.children, size: len(n.data), acl: n.acl.acl,
+		cversion: n.stat.CVersion, children: n.children, size: len(n.data), acl: n.acl,
 	}, true
 }
 
@@ -91,19 +91,19 @@ func (c *checker) expect(path string, n target) {
 }
 
 // allowed tells whether the asker has the permission.
-func (c *checker) allowed(acl []proto.ACL, perm int32) bool {
+func (c *checker) allowed(list *ACLSet, perm int32) bool {
 	switch {
 	case c.txn.Switches&proto.SwitchSkipACL != 0:
 		return true
-	case c.pending == nil || len(acl) < judgeOnceLen:
-		return Allowed(acl, perm, c.txn.Identities)
+	case c.pending == nil || len(list.acl)*len(c.txn.Identities) < judgeOnceFrom:
+		return list.Allowed(perm, c.txn.Identities)
 	}
-	// A multi of tens of thousands of ops on one node with tens of thousands of
-	// entries would else hold up everybody for minutes.
-	key := judgement{&acl[0], perm}
+	// A multi of tens of thousands of ops on one node, from somebody with hundreds
+	// of identities, would else hold up everybody for seconds.
+	key := judgement{list, perm}
 	ok, known := c.judged[key]
 	if !known {
-		ok = Allowed(acl, perm, c.txn.Identities)
+		ok = list.Allowed(perm, c.txn.Identities)
 		if c.judged == nil {
 			c.judged = map[judgement]bool{}
 		}
@@ -233,7 +233,7 @@ func (c *checker) planCreate(op proto.OpCode, r *proto.CreateRequest) (plan, pro
 		parent.children++
 		parent.cversion = p.version // a full counter wraps within a multi, and only there
 		c.expect(parentPath, parent)
-		c.expect(p.path, target{owner: p.owner, size: len(r.Data), acl: p.acl})
+		c.expect(p.path, target{owner: p.owner, size: len(r.Data), acl: &ACLSet{acl: p.acl}})
 	}
 	return p, proto.ErrOK
 }

@@ -26,7 +26,7 @@ func (t *Tree) reach(r Reader, path string, perm int32) (*node, proto.ErrCode) {
 		return nil, proto.ErrNoNode
 	}
 	n := t.at(i)
-	if !r.SkipACL && !Allowed(n.acl.acl, perm, r.Identities) {
+	if !r.SkipACL && !n.acl.Allowed(perm, r.Identities) {
 		return nil, proto.ErrNoAuth
 	}
 	return n, proto.ErrOK
@@ -98,7 +98,7 @@ func (t *Tree) ACL(r Reader, path string) ([]proto.ACL, proto.Stat, proto.ErrCod
 		return nil, proto.Stat{}, code
 	}
 	acl := n.acl.acl
-	if !r.SkipACL && !Allowed(acl, proto.PermAdmin, r.Identities) {
+	if !r.SkipACL && !n.acl.Allowed(proto.PermAdmin, r.Identities) {
 		acl = slices.Clone(acl)
 		for i := range acl {
 			acl[i].ID = mask(acl[i].ID)

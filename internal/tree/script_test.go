@@ -265,8 +265,8 @@ func showChanges(changes []Change) []string {
 	var out []string
 	for _, c := range changes {
 		l := fmt.Sprintf("%s %s", strings.TrimPrefix(c.Type.String(), "Node"), c.Path)
-		if !slices.Equal(c.ACL, proto.OpenACL) {
-			l += " " + showACL(c.ACL)
+		if !slices.Equal(c.ACL.acl, proto.OpenACL) {
+			l += " " + showACL(c.ACL.acl)
 		}
 		out = append(out, l)
 	}

@@ -35,7 +35,7 @@ type node struct {
 	sum uint32 // the node's term of the tree digest; 0 below /zookeeper/
 
 	data []byte // nil is null, which clients can tell from empty
-	acl  *aclSet
+	acl  *ACLSet
 	stat nodeStat
 }
 

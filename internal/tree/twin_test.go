@@ -146,7 +146,7 @@ func (d *twinDo) may(path string, perm int32) bool {
 }
 
 func (d *twinDo) event(t proto.EventType, path string, written int) {
-	d.changes = append(d.changes, Change{Type: t, Path: path, Zxid: d.txn.Zxid, ACL: d.nodes[path].acl, DataLength: written})
+	d.changes = append(d.changes, Change{Type: t, Path: path, Zxid: d.txn.Zxid, ACL: &ACLSet{acl: d.nodes[path].acl}, DataLength: written})
 }
 
 // fix knows the schemes that the random histories use.

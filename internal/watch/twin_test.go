@@ -25,9 +25,16 @@ type listener struct {
 	gone  atomic.Bool
 }
 
-func (l *listener) Notify(e proto.WatcherEvent, zxid proto.Zxid, acl []proto.ACL) {
-	l.heard = append(l.heard, fmt.Sprintf("%v %s %d %d %d", e.Type, e.Path, e.State, zxid, len(acl)))
+func (l *listener) Notify(e proto.WatcherEvent, zxid proto.Zxid, acl ACL) {
+	entries, _ := acl.(list)
+	l.heard = append(l.heard, fmt.Sprintf("%v %s %d %d %d", e.Type, e.Path, e.State, zxid, len(entries)))
 }
+
+// list is an ACL that nobody asks.
+type list []proto.ACL
+
+func (list) Allowed(int32, []proto.ID) bool { return false }
+
 func (l *listener) Gone() bool { return l.gone.Load() }
 
 // twin is a Manager that looks at every watcher for every event. It is written
@@ -219,7 +226,7 @@ func fireBoth(t *testing.T, where string, m *Manager, w twin, all []*listener, e
 	for _, l := range all {
 		l.heard = nil
 	}
-	m.Fire(Trigger{Type: e, Path: path, ACL: proto.OpenACL}, zxid)
+	m.Fire(Trigger{Type: e, Path: path, ACL: list(proto.OpenACL)}, zxid)
 	for _, l := range all {
 		var want []string
 		if told[l] {

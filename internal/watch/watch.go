@@ -17,13 +17,19 @@ import (
 // Watcher is a connection as this room sees it. Implementations must be
 // pointers: a watcher is known by identity.
 type Watcher interface {
-	// Notify takes one event. The ACL is that by which the reader's right to
+	// Notify takes one event. The list is that by which the reader's right to
 	// learn of it is judged. It is called under the manager's lock, must not
 	// block, and must not call the manager.
-	Notify(e proto.WatcherEvent, zxid proto.Zxid, acl []proto.ACL)
+	Notify(e proto.WatcherEvent, zxid proto.Zxid, acl ACL)
 	// Gone tells that the watcher has been, or is about to be, forgotten; it
 	// then gets no more watches. Once true it stays true.
 	Gone() bool
+}
+
+// ACL is a node's list, as the tree keeps it.
+type ACL interface {
+	// Allowed tells whether one of the identities has any of the permissions.
+	Allowed(perm int32, ids []proto.ID) bool
 }
 
 // Mode is a set of ways in which one watcher watches one path.
@@ -43,7 +49,7 @@ const all = Standard | Persistent | Recursive
 type Trigger struct {
 	Type proto.EventType
 	Path string
-	ACL  []proto.ACL
+	ACL  ACL
 }
 
 // Metrics says how many watchers each change told, by kind of change.

@@ -251,7 +251,7 @@ func TestOthersGetTheirTurnWhileVeryManyWatchesAreForgotten(t *testing.T) {
 // silent is a listener that keeps nothing.
 type silent struct{ listener }
 
-func (*silent) Notify(proto.WatcherEvent, proto.Zxid, []proto.ACL) {}
+func (*silent) Notify(proto.WatcherEvent, proto.Zxid, ACL) {}
 
 func BenchmarkFireWithoutWatchers(b *testing.B) {
 	m := newManager()

@@ -16,20 +16,20 @@ import (
 // watcher.
 type silent struct{}
 
-func (silent) Applied(*proto.TxnHeader, *state.Outcome) bool      { return false }
-func (silent) ServeReads(proto.Origin)                            {}
-func (silent) OutOfTurn(proto.Origin)                             {}
-func (silent) SessionMoved(*session.Session, proto.Origin)        {}
-func (silent) SessionClosed(proto.SessionID, proto.Origin)        {}
-func (silent) MembershipChanged()                                 {}
-func (silent) Restored()                                          {}
-func (silent) EntryApplied(int64)                                 {}
-func (silent) Reset()                                             {}
-func (silent) SessionID() proto.SessionID                         { return 1 }
-func (silent) Push([]byte)                                        {}
-func (silent) Replay(proto.WatcherEvent)                          {}
-func (silent) Notify(proto.WatcherEvent, proto.Zxid, []proto.ACL) {}
-func (silent) Gone() bool                                         { return false }
+func (silent) Applied(*proto.TxnHeader, *state.Outcome) bool    { return false }
+func (silent) ServeReads(proto.Origin)                          {}
+func (silent) OutOfTurn(proto.Origin)                           {}
+func (silent) SessionMoved(*session.Session, proto.Origin)      {}
+func (silent) SessionClosed(proto.SessionID, proto.Origin)      {}
+func (silent) MembershipChanged()                               {}
+func (silent) Restored()                                        {}
+func (silent) EntryApplied(int64)                               {}
+func (silent) Reset()                                           {}
+func (silent) SessionID() proto.SessionID                       { return 1 }
+func (silent) Push([]byte)                                      {}
+func (silent) Replay(proto.WatcherEvent)                        {}
+func (silent) Notify(proto.WatcherEvent, proto.Zxid, watch.ACL) {}
+func (silent) Gone() bool                                       { return false }
 
 var anyone = []proto.ID{{Scheme: "world", ID: "anyone"}, {Scheme: "ip", ID: "127.0.0.1"}}
 
