@@ -49,6 +49,7 @@ type conn struct {
 	dirty         bool                       // has got something from the entry being applied; the goroutine that applies only
 	handed        uint64                     // the last entry in which it was handed over early; likewise
 	closeOnce     sync.Once                  // guards the closing's one record
+	forgetOnce    sync.Once                  // who closes waits until the watches are forgotten
 	answered      chan handshakeResult       // capacity 1: the outcome of create- or renew-session
 	reader        frameReader                // read loop only
 	parked        atomic.Bool                // no goroutine reads; who makes it false is the read loop's next start
@@ -256,7 +257,8 @@ func (c *conn) close(r reason, detail string) {
 	c.out.close()
 }
 
-// closeBehind closes the socket once all that is in the outbox is written.
+// closeBehind closes the socket once all that is in the outbox is written. Like
+// close it is not called under the state lock.
 func (c *conn) closeBehind(r reason) {
 	c.depart(r, "")
 	c.out.finish()
@@ -266,6 +268,13 @@ func (c *conn) closeBehind(r reason) {
 // waits is answered any more, and no watch is kept. Who sees the socket close
 // finds the connection in no list and no count any more.
 func (c *conn) depart(r reason, detail string) {
+	c.leave(r, detail)
+	c.forgetOnce.Do(func() { c.server.state.Watches().Forget(c) })
+}
+
+// leave is what of depart may be done under the state lock: all but forgetting
+// the watches, of which there may be some hundred thousand.
+func (c *conn) leave(r reason, detail string) {
 	c.closeOnce.Do(func() {
 		c.gone.Store(true)
 		c.server.conns.remove(c)
@@ -274,8 +283,18 @@ func (c *conn) depart(r reason, detail string) {
 		for _, p := range c.queue.close() {
 			c.uncount(&p)
 		}
-		c.server.state.Watches().Forget(c)
 	})
+}
+
+// closeApplying is closeBehind for the goroutine that applies, under the state
+// lock: nothing more is answered. The goroutine that does the rest writes the
+// outbox, too.
+func (c *conn) closeApplying(r reason) {
+	c.leave(r, "")
+	go func() {
+		c.closeBehind(r)
+		c.out.flush()
+	}()
 }
 
 // firstFrame takes what a connection begins with: a four-letter word, or a

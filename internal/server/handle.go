@@ -252,6 +252,9 @@ func (c *conn) answerLocally(h proto.RequestHeader, now time.Duration, r localRe
 		return p
 	}) {
 		c.pushLocal(h, &r, now)
+		if r.final != "" {
+			c.closeBehind(r.final)
+		}
 	}
 	return r.final == ""
 }
@@ -260,9 +263,6 @@ func (c *conn) pushLocal(h proto.RequestHeader, r *localReply, received time.Dur
 	frame := proto.AppendReplyHeader(proto.BeginFrame(nil), r.header)
 	c.Push(proto.EndFrame(append(frame, r.body...), 0))
 	c.replied(h, r.header, received)
-	if r.final != "" {
-		c.closeBehind(r.final)
-	}
 }
 
 // handleAuth checks credentials and adds what they prove, for the requests
@@ -338,16 +338,17 @@ func (c *conn) answer(h *proto.TxnHeader, o *state.Outcome, scratch *[]byte) boo
 	*scratch = frame
 	c.replied(p.header, reply, p.received)
 	readsWait := c.taken()
-	c.server.hook.markDirty(c)
 	if h.Type == proto.OpCloseSession {
-		c.closeBehind(reasonSessionClosed)
+		c.closeApplying(reasonSessionClosed) // which writes the reply
 		return false
 	}
+	c.server.hook.markDirty(c)
 	return readsWait
 }
 
 // serveReads answers the requests that waited, up to the next write. The
-// goroutine that applies calls it under the state lock. None of them is costly.
+// goroutine that applies calls it under the state lock. None of them is costly,
+// and the end of the connection, which may be, is left to another goroutine.
 func (c *conn) serveReads(scratch *[]byte) {
 	for {
 		p, ok := c.queue.first()
@@ -356,6 +357,10 @@ func (c *conn) serveReads(scratch *[]byte) {
 		}
 		if p.local != nil {
 			c.pushLocal(p.header, p.local, p.received)
+			if p.local.final != "" {
+				c.closeApplying(p.local.final)
+				return
+			}
 		} else {
 			r := state.ReadRequest{Header: p.header, Body: p.body, Identities: p.identities,
 				SkipACL: c.server.config.Security.SkipACL}

@@ -162,7 +162,8 @@ func (m *Manager) Remove(path string, t proto.WatcherType, w Watcher) bool {
 const forgetAtOnce = 1000
 
 // Forget removes all watches of a watcher that is Gone. Others get their turn
-// between; the watcher passes over what it is still told.
+// between, if the caller does not hold the state lock, for which they would wait
+// instead; the watcher passes over what it is still told.
 func (m *Manager) Forget(w Watcher) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -170,7 +171,7 @@ func (m *Manager) Forget(w Watcher) {
 	m.kids.forget(w, m.letOthers)
 }
 
-// letOthers gives up the lock, which must be held, for a moment.
+// letOthers gives up the manager's lock, which must be held, for a moment.
 func (m *Manager) letOthers() {
 	m.mu.Unlock()
 	m.mu.Lock()
