@@ -9,6 +9,7 @@ import (
 	"github.com/zooraft/zooraft/internal/consensus"
 	"github.com/zooraft/zooraft/internal/proto"
 	"github.com/zooraft/zooraft/internal/state"
+	"github.com/zooraft/zooraft/internal/tree"
 )
 
 // forClients tells whether a client may send this op code. A check outside a
@@ -82,11 +83,25 @@ func (c *conn) handle(frame []byte, now time.Duration) bool {
 		return c.refuseWrite(h, now)
 	case c.local.Load() && c.server.config.Session.LocalUpgrade && wantsEphemeral(h.Type, body) && !c.upgrade():
 		return false
+	case h.Type == proto.OpMulti:
+		if result, over := tree.OverExpanded(body, *c.identities.Load()); over {
+			return c.refuseMulti(h, now, &result)
+		}
+		return c.propose(h, body, now, loseReply)
 	case h.Type.IsWrite():
 		return c.propose(h, body, now, loseReply)
 	}
 	c.read(h, body, now)
 	return true
+}
+
+// refuseMulti answers a multi that is not proposed, once all before it is
+// answered: a reply's zxid is not below that of an earlier one.
+func (c *conn) refuseMulti(h proto.RequestHeader, now time.Duration, result *tree.Result) bool {
+	c.out.flush()
+	c.queue.waitEmpty()
+	return c.answerLocally(h, now, localReply{
+		header: proto.ReplyHeader{Xid: h.Xid, Zxid: c.server.state.Zxid()}, body: tree.AppendResult(nil, h.Type, result)})
 }
 
 // behindReconfig holds a request back until the reconfig before it is answered:

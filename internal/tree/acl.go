@@ -144,7 +144,8 @@ func fixACL(txn *Txn, acl []proto.ACL) ([]proto.ACL, proto.ErrCode) {
 
 // maxExpandedACL is how many entries a list may have whose auth entries have
 // been replaced: 65,536. A frame of auth entries and a few hundred identities
-// would else make tens of millions, in a list that no client could read back.
+// would else make tens of millions, in a list that no client could read back. A whole
+// multi is judged where it is proposed: see OverExpanded.
 const maxExpandedACL = 1 << 16
 
 // checkEntry judges an entry's id, in Apache's order.
