@@ -119,7 +119,9 @@ const brokenShell = "the shell broke off: "
 // text of each exchange and the events of each session.
 func playScript(t *testing.T, g target, base string, script []zkcli.Exchange) map[string]string {
 	t.Helper()
-	server := g.start(t, peer.Options{Config: map[string]string{"maxSessionTimeout": "1000000"}, Defines: map[string]string{
+	// A shell that is given one command leaves its session behind: none may expire
+	// before the last answer that shows a zxid.
+	server := g.start(t, peer.Options{Config: map[string]string{"minSessionTimeout": "1000000", "maxSessionTimeout": "1000000"}, Defines: map[string]string{
 		"zookeeper.extendedTypesEnabled":                     "true",
 		"zookeeper.enforceQuota":                             "true",
 		"zookeeper.DigestAuthenticationProvider.superDigest": "super:D/InIHSb7yEEbrWz8b9l71RjZJU=",
