@@ -42,9 +42,10 @@ func zkCli(t testing.TB, address string, args ...string) *exec.Cmd {
 	return zkcli.Command(t, t.TempDir(), address, args...)
 }
 
-// serverOptions are those of the scripts in test/clients.
+// serverOptions are those of the scripts in test/clients: no session expires that a
+// shell with one command has left behind.
 func serverOptions() peer.Options {
-	return peer.Options{Defines: map[string]string{
+	return peer.Options{Config: map[string]string{"minSessionTimeout": "1000000", "maxSessionTimeout": "1000000"}, Defines: map[string]string{
 		"zookeeper.extendedTypesEnabled":                     "true",
 		"zookeeper.enforceQuota":                             "true",
 		"zookeeper.DigestAuthenticationProvider.superDigest": "super:D/InIHSb7yEEbrWz8b9l71RjZJU=",
