@@ -138,19 +138,22 @@ type machine struct {
 // Apply implements consensus.StateMachine.
 func (m machine) Apply(index, term uint64, timeMillis int64, switches uint32, commands [][]byte) error {
 	s := m.server
-	served := s.logMetrics != nil && s.logMetrics.started.Load() // else a start, or a recovery, reads the log
-	if s.distributed && s.leading.Load() {
-		for _, c := range commands {
-			s.metrics.proposals.Observe(int64(len(c)))
-			s.metrics.lastProposal.Store(int64(len(c)))
-		}
+	if s.logMetrics == nil || !s.logMetrics.started.Load() { // a recovery, or a start, reads the log
+		return newer(m.Machine.Apply(index, term, timeMillis, switches, commands))
 	}
-	if s.distributed && served {
+	if s.distributed {
+		leading := s.leading.Load()
+		for _, c := range commands {
+			if leading {
+				s.metrics.proposals.Observe(int64(len(c)))
+				s.metrics.lastProposal.Store(int64(len(c)))
+			}
+		}
 		own, _ := s.own()
-		s.ensembleMetrics.toApply(int64(len(commands)), s.leading.Load(), own.Observer, s.clock.Wall().UnixMilli()-timeMillis)
+		s.ensembleMetrics.toApply(int64(len(commands)), leading, own.Observer, s.clock.Wall().UnixMilli()-timeMillis)
 	}
 	err := newer(m.Machine.Apply(index, term, timeMillis, switches, commands))
-	if ago := s.clock.Wall().UnixMilli() - timeMillis; served && ago >= 0 {
+	if ago := s.clock.Wall().UnixMilli() - timeMillis; ago >= 0 {
 		s.ensembleMetrics.propagation.Observe(ago)
 	}
 	return err
